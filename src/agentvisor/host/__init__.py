@@ -1,0 +1,1 @@
+"""The host: it serves HTTP and gRPC, drives Temporal, and starts guests."""
