@@ -1,0 +1,59 @@
+# Every target sets up what it needs. Needed on the machine: make, and Python 3.11 or newer with its venv module.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+FAST := not flow and not slow
+# Two workers: the machines that run this have two cores.
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint check test demo proto bench torture clean
+
+help:
+	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
+	@echo "make check    lint, types, import contracts, fresh protocol, fast tests: under a minute"
+	@echo "make test     what CI runs: check, then the tests on real servers with real kills"
+	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
+	@echo "make proto    generate the protocol from proto/"
+	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
+	@echo "make torture  the slow tests"
+
+setup: $(STAMP)
+
+# The stamp is newer than pyproject.toml once everything is installed, so that nothing is asked of the network again.
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { \
+		rm -rf .venv; echo "cannot create .venv: on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[host,langgraph,dev]'
+	@touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/generate_protocol.py --check
+
+check: lint
+	$(BIN)/pytest -q -n $(JOBS) -m "$(FAST)"
+
+test: check
+	$(BIN)/pytest -q -m "not slow and flow"
+
+demo: $(STAMP)
+	$(BIN)/agentvisor demo
+
+proto: $(STAMP)
+	$(BIN)/python scripts/generate_protocol.py
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/superstep.py
+
+torture: $(STAMP)
+	$(BIN)/pytest -q -m slow --timeout 1800
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,46 @@
+"""Rules that hold for every test: what a test needs is there, and in CI nothing is skipped."""
+
+import os
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+# Debian keeps PostgreSQL's server programs out of PATH.
+PROGRAM_FOLDERS = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+PROGRAM_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), *PROGRAM_FOLDERS])
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("system"):
+        missing = [program for program in marker.args if shutil.which(program, path=PROGRAM_PATH) is None]
+        if missing:
+            pytest.skip(f"needs {', '.join(missing)} on this machine (.ci/run says how CI gets it)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return _skip_becomes_failure(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return _skip_becomes_failure(report)
+
+
+def _skip_becomes_failure(report: Report) -> Report:
+    # A test that CI skips proves nothing, and nobody would notice. (An xfail is reported as skipped too, and is meant.)
+    if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid}: CI does not skip. {reason}"
+    return report
