@@ -1,0 +1,108 @@
+"""The one tree of errors: every failure that a user can meet has a class and a code here."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentVisorError(Exception):
+    """Any failure that AgentVisor reports. `code` is stable; `details` are strings that a program may read."""
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, **details: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, str] = details
+
+
+class InvalidInput(AgentVisorError, ValueError):
+    """The caller sent something that can never be accepted; the message says what and where."""
+
+    code = "invalid_input"
+
+
+class UnknownAgent(InvalidInput):
+    """No agent of that name is configured."""
+
+    code = "unknown_agent"
+
+
+class NotFound(AgentVisorError, LookupError):
+    """The thread, run or checkpoint does not exist."""
+
+    code = "not_found"
+
+
+class Conflict(AgentVisorError):
+    """It exists already, or the thread is busy with something that excludes the request."""
+
+    code = "conflict"
+
+
+class Fenced(AgentVisorError):
+    """The writer has lost its attempt: a newer one may be running, and nothing that it writes counts any more."""
+
+    code = "fenced"
+
+
+class PermissionRefused(AgentVisorError, PermissionError):
+    """The key or ticket does not allow this thread."""
+
+    code = "permission_refused"
+
+
+class ValueTooLarge(AgentVisorError):
+    """One value, input or record is over its limit; nothing was stored."""
+
+    code = "value_too_large"
+
+
+class StateTooLarge(AgentVisorError):
+    """The thread's state with this value would no longer fit; nothing was stored."""
+
+    code = "state_too_large"
+
+
+class ThreadFailed(AgentVisorError):
+    """The thread ended loudly; it can be read and deleted, not run."""
+
+    code = "thread_failed"
+
+
+class Unavailable(AgentVisorError, ConnectionError):
+    """A part that is needed does not answer (host, Temporal, guest); trying again later may succeed."""
+
+    code = "unavailable"
+
+
+class Corrupt(AgentVisorError):
+    """Bytes that do not match their hash, or a difference whose base is missing."""
+
+    code = "corrupt"
+
+
+class Internal(AgentVisorError):
+    """A defect of AgentVisor; the log has the traceback."""
+
+    code = "internal"
+
+
+ERRORS: dict[str, type[AgentVisorError]] = {
+    error.code: error
+    for error in (
+        InvalidInput,
+        UnknownAgent,
+        NotFound,
+        Conflict,
+        Fenced,
+        PermissionRefused,
+        ValueTooLarge,
+        StateTooLarge,
+        ThreadFailed,
+        Unavailable,
+        Corrupt,
+        Internal,
+    )
+}
+"""Code to class, for both ends of every wire."""

@@ -1,0 +1,42 @@
+"""Names of threads, runs and attempts, and the one rule that a thread id must keep at every door."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NewType
+
+from agentvisor.core.errors import InvalidInput
+
+ThreadId = NewType("ThreadId", str)
+RunId = NewType("RunId", str)
+CheckpointId = NewType("CheckpointId", str)
+Namespace = NewType("Namespace", str)
+BlobKey = NewType("BlobKey", bytes)
+
+ROOT = Namespace("")
+
+_THREAD_ID = re.compile(r"[A-Za-z0-9._:-]{1,255}")
+
+
+class AttemptId(NamedTuple):
+    """One attempt of one run; attempts count from 1."""
+
+    run_id: RunId
+    attempt: int
+
+
+def thread_id(text: str) -> ThreadId:
+    """Check a thread id: 1 to 255 of `[A-Za-z0-9._:-]`; `InvalidInput` otherwise."""
+    if not _THREAD_ID.fullmatch(text):
+        shown = text if len(text) <= 80 else text[:77] + "..."
+        raise InvalidInput(
+            f"thread id {shown!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="thread_id"
+        )
+    return ThreadId(text)
+
+
+def run_id(text: str) -> RunId:
+    """Check a run id by the rule of thread ids."""
+    if not _THREAD_ID.fullmatch(text):
+        raise InvalidInput(f"run id {text[:80]!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="run_id")
+    return RunId(text)

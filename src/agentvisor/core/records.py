@@ -1,0 +1,141 @@
+"""What the store holds: checkpoints, blobs, pending writes, projections. Immutable values; bytes are opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+
+
+class Encoding(IntEnum):
+    """How a blob's bytes are stored; the numbers are those of the wire."""
+
+    RAW = 1
+    ZSTD = 2
+    PATCH = 3
+    SPLICE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A channel value, addressed by its content; PATCH and SPLICE are differences from `base`."""
+
+    key: BlobKey
+    type: str
+    encoding: Encoding
+    data: bytes
+    base: BlobKey | None
+    size: int
+    depth: int
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.data) + len(self.key) + len(self.type) + 16
+
+
+class CheckpointKey(NamedTuple):
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint without its channel values; `channels` maps each channel to its blob, or None where it is empty."""
+
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+    parent_id: CheckpointId | None
+    type: str
+    record: bytes
+    metadata: bytes  # an encoded protobuf Struct (S26)
+    channels: Mapping[str, BlobKey | None]
+    ts: str
+
+    @property
+    def key(self) -> CheckpointKey:
+        return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        names = sum(len(channel) + 40 for channel in self.channels)
+        return len(self.record) + len(self.metadata) + len(self.namespace) + names + 128
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One value that a finished task wrote. A negative `idx` is a control write (error, interrupt, resume, scheduled)."""
+
+    idx: int
+    channel: str
+    type: str
+    data: bytes
+    size: int  # decoded length where data is a zstd frame, else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrites:
+    """Writes of one task under one checkpoint."""
+
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+    task_id: str
+    task_path: str
+    writes: tuple[Write, ...]
+
+    @property
+    def key(self) -> CheckpointKey:
+        return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        values = sum(len(write.data) + len(write.channel) + 24 for write in self.writes)
+        return values + len(self.namespace) + len(self.task_path) + 96
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedTask:
+    id: str
+    name: str
+    path: str  # JSON
+    subgraph: str
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What only the user's graph knows of a checkpoint: what comes next. Empty `channels`: as before in this namespace."""
+
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+    next: tuple[str, ...]
+    tasks: tuple[ProjectedTask, ...]
+    channels: tuple[str, ...]
+
+    @property
+    def key(self) -> CheckpointKey:
+        return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        return 96 + sum(len(name) for name in self.next) + sum(96 + len(task.name) + len(task.path) for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class PutBlobs:
+    """Blobs that a following checkpoint refers to, bases first."""
+
+    blobs: tuple[Blob, ...]
+
+
+Operation = PutBlobs | Checkpoint | TaskWrites | Projection
+"""What an attempt may journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTuple:
+    """A checkpoint as it is read, with its pending writes in the order of (task_path, task_id, idx)."""
+
+    checkpoint: Checkpoint
+    pending: tuple[TaskWrites, ...]

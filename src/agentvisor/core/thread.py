@@ -1,0 +1,293 @@
+"""A thread: its runs, the attempt that may write, its store; and the moves between its states.
+
+The workflow wires messages to these moves; nothing here knows of Temporal. Times are milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from agentvisor.core.errors import Conflict, NotFound, ThreadFailed
+from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
+from agentvisor.core.records import Operation
+from agentvisor.core.runs import (
+    CONSEQUENCES,
+    Attempt,
+    Ending,
+    Follow,
+    Multitask,
+    Run,
+    RunKind,
+    RunSpec,
+    RunStatus,
+    restart_delay_ms,
+)
+from agentvisor.core.store import Store
+
+STATE_VERSION = 1
+ATTACH_OFFERS = 3
+"""How often a live guest's host is offered its token before the guest counts as gone (REATTACH)."""
+
+
+class ThreadStatus(Enum):
+    IDLE = "idle"
+    BUSY = "busy"
+    INTERRUPTED = "interrupted"
+    ERROR = "error"
+
+
+@dataclass(slots=True)
+class Active:
+    """The attempt that may write. CARRYSEQ: `applied_seq` crosses continue-as-new with it."""
+
+    run_id: RunId
+    attempt: int
+    deadline_ms: int
+    applied_seq: int = 0
+    host_queue: str = ""
+    attach_offers: int = 0
+
+    @property
+    def id(self) -> AttemptId:
+        return AttemptId(self.run_id, self.attempt)
+
+    @property
+    def attaching(self) -> bool:
+        """The guest lives on `host_queue` and waits for a token; nobody else may start this attempt."""
+        return bool(self.host_queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """How an attempt ended, as far as its activity's close event tells."""
+
+    ending: Ending
+    error_type: str = ""
+    error_message: str = ""
+    output: bytes = b""
+    code: int = 0
+    host_queue: str = ""
+    host_id: str = ""
+    committed_at_ms: int = 0
+    heartbeat_seen: bool = True
+    """False: no heartbeat ever came, so that nobody may have taken the task (REATTACH)."""
+
+
+class Step(Enum):
+    """What the workflow does next with the run."""
+
+    FINISHED = "finished"
+    AGAIN = "again"
+    ATTACH = "attach"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    step: Step
+    delay_ms: int = 0
+
+
+@dataclass(slots=True)
+class Thread:
+    """All that is known of a thread."""
+
+    thread_id: ThreadId
+    created_at_ms: int
+    updated_at_ms: int
+    pending_writes_enabled: bool | None
+    """Pinned at creation; None (a thread older than the field) counts as False (S6)."""
+    metadata: bytes
+    store: Store = field(default_factory=Store)
+    runs: dict[RunId, Run] = field(default_factory=dict[RunId, Run])
+    active: Active | None = None
+    state_updated_at_ms: int = 0
+    compactions: int = 0
+    failure: str = ""
+    revision: int = 0
+    """Counts changes, so that the pages of one read can be told to agree."""
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Raise where the run cannot be accepted: `ThreadFailed`, `Conflict`."""
+        if self.failure:
+            raise ThreadFailed(f"thread {self.thread_id} has failed and takes no runs: {self.failure}", thread_id=self.thread_id)
+        if spec.run_id in self.runs:
+            return
+        busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
+        if busy is None:
+            return
+        if spec.kind is RunKind.SESSION:
+            raise Conflict(
+                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it before writing from outside",
+                run_id=busy.run_id,
+            )
+        if spec.multitask is Multitask.REJECT:
+            raise Conflict(
+                f"thread {self.thread_id} is busy with run {busy.run_id}, and multitask_strategy is 'reject'", run_id=busy.run_id
+            )
+
+    def accept_run(self, spec: RunSpec, now_ms: int) -> Run:
+        """Record the run; accepting the same run id again changes nothing."""
+        self.check_run(spec)
+        run = self.runs.get(spec.run_id)
+        if run is None:
+            run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
+            self.runs[spec.run_id] = run
+            self._touch(now_ms)
+        return run
+
+    def next_run(self) -> Run | None:
+        """The run whose turn it is, in order of acceptance."""
+        return next((run for run in self.runs.values() if not run.status.terminal), None)
+
+    def session_must_yield(self) -> bool:
+        """A run waits behind a session of a client outside: the session ends now."""
+        if self.active is None or self.runs[self.active.run_id].is_agent:
+            return False
+        return any(run.is_agent and not run.status.terminal for run in self.runs.values())
+
+    def request_cancel(self, run_id: RunId, now_ms: int) -> Run:
+        """Accept a caller's cancel: kept whatever ends the attempt. `NotFound` for an unknown or finished run."""
+        run = self.runs.get(run_id)
+        if run is None or run.status.terminal:
+            state = "unknown" if run is None else f"already {run.status.name.lower()}"
+            raise NotFound(f"run {run_id} of thread {self.thread_id} cannot be cancelled: it is {state}", run_id=run_id)
+        run.cancel_requested = True
+        if self.active is None or self.active.run_id != run_id:
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
+        self._touch(now_ms)
+        return run
+
+    def begin_attempt(self, run: Run, now_ms: int) -> Active:
+        """The run's next attempt, or the attach of the one whose guest lives on."""
+        if self.active is not None and self.active.run_id == run.run_id and self.active.attaching:
+            return self.active
+        run.attempts.append(Attempt(len(run.attempts) + 1, scheduled_at_ms=now_ms))
+        run.status = RunStatus.RUNNING
+        run.updated_at_ms = now_ms
+        self.active = Active(run.run_id, len(run.attempts), deadline_ms=now_ms + run.spec.timeout_ms)
+        self._touch(now_ms)
+        return self.active
+
+    def close_attempt(self, close: Close, now_ms: int) -> Next:
+        """Record how the active attempt ended and decide what follows. Its log was applied before."""
+        active = self.active
+        if active is None:
+            raise RuntimeError("an attempt ended that was not active")
+        run = self.runs[active.run_id]
+        consequence = CONSEQUENCES[close.ending]
+        if close.ending is Ending.HANDOVER and not run.cancel_requested:
+            active.host_queue, active.attach_offers = close.host_queue, 0
+            return Next(Step.ATTACH)
+        if active.attaching and not run.cancel_requested and self._offer_again(active, close):
+            return Next(Step.ATTACH)
+        self._record_end(run, close, now_ms)
+        self.active = None
+        if consequence.follow is Follow.END:
+            self._end(run, consequence.status, close, now_ms)
+            return Next(Step.FINISHED)
+        if run.cancel_requested:  # CANCELKEEP, CANCARRY
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
+            return Next(Step.FINISHED)
+        if consequence.follow is Follow.RESTART:
+            delay = restart_delay_ms(run, now_ms)
+            if delay is None or not run.is_agent:
+                self._end(run, consequence.status, close, now_ms)
+                return Next(Step.FINISHED)
+            return Next(Step.AGAIN, delay)
+        return Next(Step.AGAIN)
+
+    def _offer_again(self, active: Active, close: Close) -> bool:
+        """REATTACH, NOTSTARTED: a token that nobody took is offered to the same host again."""
+        if close.ending is Ending.NOT_STARTED:
+            return True
+        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < ATTACH_OFFERS:
+            active.attach_offers += 1
+            return True
+        return False
+
+    def _record_end(self, run: Run, close: Close, now_ms: int) -> None:
+        attempt = run.attempts[-1]
+        attempt.ended_at_ms = now_ms
+        attempt.ending = close.ending
+        attempt.host_id = close.host_id or attempt.host_id
+        attempt.committed_at_ms = max(attempt.committed_at_ms, close.committed_at_ms)
+        attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
+        self.store.drop_unreferenced_blobs()
+        self._touch(now_ms)
+
+    def _end(self, run: Run, status: RunStatus, close: Close, now_ms: int) -> None:
+        run.output = close.output
+        run.paused = close.ending is Ending.PAUSED
+        if status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+            says = CONSEQUENCES[close.ending].says
+            run.error_type = close.error_type or close.ending.name.title().replace("_", "")
+            run.error_message = close.error_message or says
+            if CONSEQUENCES[close.ending].follow is Follow.RESTART:
+                run.error_message += f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
+        self._finish(run, status, now_ms)
+
+    def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
+        run.status = status
+        run.updated_at_ms = now_ms
+        if not run.is_agent:
+            del self.runs[run.run_id]
+        self._touch(now_ms)
+
+    # --- the journal -----------------------------------------------------------------------------------------------
+
+    def is_current(self, attempt: AttemptId) -> bool:
+        return self.active is not None and self.active.id == attempt
+
+    def apply(self, operations: list[Operation], host_id: str, committed_at_ms: int, now_ms: int) -> None:
+        """Apply the active attempt's fresh operations, in order."""
+        active = self.active
+        if active is None:
+            raise RuntimeError("operations without an active attempt")
+        for operation in operations:
+            self.store.apply(operation)
+        active.applied_seq += len(operations)
+        attempt = self.runs[active.run_id].attempts[-1]
+        attempt.host_id = host_id or attempt.host_id
+        attempt.committed_at_ms = max(attempt.committed_at_ms, committed_at_ms)
+        if operations:
+            self.state_updated_at_ms = now_ms
+            self._touch(now_ms)
+
+    # --- what others see -------------------------------------------------------------------------------------------
+
+    @property
+    def last_agent_run(self) -> Run | None:
+        return next((run for run in reversed(self.runs.values()) if run.is_agent), None)
+
+    @property
+    def status(self) -> ThreadStatus:
+        if self.failure:
+            return ThreadStatus.ERROR
+        if any(run.is_agent and not run.status.terminal for run in self.runs.values()):
+            return ThreadStatus.BUSY
+        last = self.last_agent_run
+        if last is None:
+            return ThreadStatus.IDLE
+        if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+            return ThreadStatus.ERROR
+        return ThreadStatus.INTERRUPTED if last.paused or self._stopped_short(last) else ThreadStatus.IDLE
+
+    def _stopped_short(self, run: Run) -> bool:
+        """A cancelled run left work: the root's head has something next."""
+        if run.status is not RunStatus.INTERRUPTED:
+            return False
+        head = self.store.get(ROOT)
+        projection = self.store.projections.get(head.checkpoint.key) if head else None
+        return projection is not None and bool(projection.next)
+
+    def unsheddable_bytes(self) -> int:
+        """Bytes that every compaction must carry: heads, and runs that wait or run."""
+        waiting = sum(len(run.spec.body) for run in self.runs.values() if not run.status.terminal)
+        return self.store.unsheddable_bytes() + waiting + len(self.metadata) + 1024
+
+    def _touch(self, now_ms: int) -> None:
+        self.updated_at_ms = now_ms
+        self.revision += 1
