@@ -38,5 +38,7 @@ def thread_id(text: str) -> ThreadId:
 def run_id(text: str) -> RunId:
     """Check a run id by the rule of thread ids."""
     if not _THREAD_ID.fullmatch(text):
-        raise InvalidInput(f"run id {text[:80]!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="run_id")
+        raise InvalidInput(
+            f"run id {text[:80]!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="run_id"
+        )
     return RunId(text)

@@ -66,7 +66,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One value that a finished task wrote. A negative `idx` is a control write (error, interrupt, resume, scheduled)."""
+    """One value that a finished task wrote; negative `idx`: a control write (error, interrupt, resume, scheduled)."""
 
     idx: int
     channel: str
@@ -105,7 +105,7 @@ class ProjectedTask:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What only the user's graph knows of a checkpoint: what comes next. Empty `channels`: as before in this namespace."""
+    """What only the user's graph knows of a checkpoint: what comes next. No `channels`: as before in this namespace."""
 
     namespace: Namespace
     checkpoint_id: CheckpointId
@@ -119,7 +119,9 @@ class Projection:
 
     @property
     def stored_bytes(self) -> int:
-        return 96 + sum(len(name) for name in self.next) + sum(96 + len(task.name) + len(task.path) for task in self.tasks)
+        return (
+            96 + sum(len(name) for name in self.next) + sum(96 + len(task.name) + len(task.path) for task in self.tasks)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,9 @@ CONSEQUENCES: dict[Ending, Consequence] = {
     Ending.AGENT_ERROR: Consequence(Follow.END, RunStatus.ERROR, "the agent raised an error"),
     Ending.AGENT_SIGNAL: Consequence(Follow.RESTART, RunStatus.ERROR, "the agent process was killed by a signal"),
     Ending.AGENT_OUT_OF_MEMORY: Consequence(Follow.RESTART, RunStatus.ERROR, "the agent process ran out of memory"),
-    Ending.TIME_BUDGET: Consequence(Follow.END, RunStatus.TIMEOUT, "the run's time budget (temporal.run_timeout) is used up"),
+    Ending.TIME_BUDGET: Consequence(
+        Follow.END, RunStatus.TIMEOUT, "the run's time budget (temporal.run_timeout) is used up"
+    ),
     Ending.GUEST_GONE: Consequence(Follow.RESTART, RunStatus.ERROR, "the guest sandbox is gone"),
     Ending.GUEST_UNRESPONSIVE: Consequence(Follow.RESTART, RunStatus.ERROR, "the guest sandbox does not answer"),
     Ending.HOST_GONE: Consequence(Follow.RESTART, RunStatus.ERROR, "the host stopped sending heartbeats"),

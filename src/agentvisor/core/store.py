@@ -33,7 +33,9 @@ class _Task:
 class Store:
     """One thread's checkpoints, writes, projections and blobs."""
 
-    checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]])
+    checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(
+        default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]]
+    )
     tasks: dict[CheckpointKey, dict[str, _Task]] = field(default_factory=dict[CheckpointKey, dict[str, _Task]])
     projections: dict[CheckpointKey, Projection] = field(default_factory=dict[CheckpointKey, Projection])
     channels: dict[Namespace, tuple[str, ...]] = field(default_factory=dict[Namespace, tuple[str, ...]])
@@ -89,12 +91,22 @@ class Store:
         tasks = self.tasks.get(key, {})
         ordered = sorted(tasks.items(), key=lambda item: (item[1].path, item[0]))
         return tuple(
-            TaskWrites(key.namespace, key.checkpoint_id, task_id, task.path, tuple(task.writes[idx] for idx in sorted(task.writes)))
+            TaskWrites(
+                key.namespace,
+                key.checkpoint_id,
+                task_id,
+                task.path,
+                tuple(task.writes[idx] for idx in sorted(task.writes)),
+            )
             for task_id, task in ordered
         )
 
     def newest_first(
-        self, namespace: Namespace | None = None, *, checkpoint_id: CheckpointId | None = None, before: CheckpointId | None = None
+        self,
+        namespace: Namespace | None = None,
+        *,
+        checkpoint_id: CheckpointId | None = None,
+        before: CheckpointId | None = None,
     ) -> Iterator[Checkpoint]:
         """Checkpoints by descending id; `before` compares ids across namespaces (LangGraph's ReplayState does)."""
         if namespace is None:
@@ -104,7 +116,8 @@ class Store:
         chosen = [
             one
             for one in found
-            if (checkpoint_id is None or one.checkpoint_id == checkpoint_id) and (before is None or one.checkpoint_id < before)
+            if (checkpoint_id is None or one.checkpoint_id == checkpoint_id)
+            and (before is None or one.checkpoint_id < before)
         ]
         chosen.sort(key=lambda one: (one.checkpoint_id, one.namespace), reverse=True)
         return iter(chosen)

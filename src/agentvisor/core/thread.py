@@ -88,6 +88,15 @@ class Next:
     delay_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Upkeep: past how many events or bytes an execution continues as new, and how large the state may be then."""
+
+    compact_events: int = 8_000
+    compact_bytes: int = 16 * 1024 * 1024
+    state_bytes: int = 1_900_000
+
+
 @dataclass(slots=True)
 class Thread:
     """All that is known of a thread."""
@@ -104,6 +113,7 @@ class Thread:
     state_updated_at_ms: int = 0
     compactions: int = 0
     failure: str = ""
+    settings: Settings = Settings()
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 
@@ -112,7 +122,9 @@ class Thread:
     def check_run(self, spec: RunSpec) -> None:
         """Raise where the run cannot be accepted: `ThreadFailed`, `Conflict`."""
         if self.failure:
-            raise ThreadFailed(f"thread {self.thread_id} has failed and takes no runs: {self.failure}", thread_id=self.thread_id)
+            raise ThreadFailed(
+                f"thread {self.thread_id} has failed and takes no runs: {self.failure}", thread_id=self.thread_id
+            )
         if spec.run_id in self.runs:
             return
         busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
@@ -120,12 +132,13 @@ class Thread:
             return
         if spec.kind is RunKind.SESSION:
             raise Conflict(
-                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it before writing from outside",
+                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then write",
                 run_id=busy.run_id,
             )
         if spec.multitask is Multitask.REJECT:
             raise Conflict(
-                f"thread {self.thread_id} is busy with run {busy.run_id}, and multitask_strategy is 'reject'", run_id=busy.run_id
+                f"thread {self.thread_id} is busy with run {busy.run_id}, and multitask_strategy is 'reject'",
+                run_id=busy.run_id,
             )
 
     def accept_run(self, spec: RunSpec, now_ms: int) -> Run:
@@ -135,7 +148,7 @@ class Thread:
         if run is None:
             run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
             self.runs[spec.run_id] = run
-            self._touch(now_ms)
+            self.touch(now_ms)
         return run
 
     def next_run(self) -> Run | None:
@@ -150,14 +163,19 @@ class Thread:
 
     def request_cancel(self, run_id: RunId, now_ms: int) -> Run:
         """Accept a caller's cancel: kept whatever ends the attempt. `NotFound` for an unknown or finished run."""
+        run = self.check_cancel(run_id)
+        run.cancel_requested = True
+        if self.active is None or self.active.run_id != run_id:
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
+        self.touch(now_ms)
+        return run
+
+    def check_cancel(self, run_id: RunId) -> Run:
+        """The run, where it can still be cancelled."""
         run = self.runs.get(run_id)
         if run is None or run.status.terminal:
             state = "unknown" if run is None else f"already {run.status.name.lower()}"
             raise NotFound(f"run {run_id} of thread {self.thread_id} cannot be cancelled: it is {state}", run_id=run_id)
-        run.cancel_requested = True
-        if self.active is None or self.active.run_id != run_id:
-            self._finish(run, RunStatus.INTERRUPTED, now_ms)
-        self._touch(now_ms)
         return run
 
     def begin_attempt(self, run: Run, now_ms: int) -> Active:
@@ -168,7 +186,7 @@ class Thread:
         run.status = RunStatus.RUNNING
         run.updated_at_ms = now_ms
         self.active = Active(run.run_id, len(run.attempts), deadline_ms=now_ms + run.spec.timeout_ms)
-        self._touch(now_ms)
+        self.touch(now_ms)
         return self.active
 
     def close_attempt(self, close: Close, now_ms: int) -> Next:
@@ -216,7 +234,7 @@ class Thread:
         attempt.committed_at_ms = max(attempt.committed_at_ms, close.committed_at_ms)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
         self.store.drop_unreferenced_blobs()
-        self._touch(now_ms)
+        self.touch(now_ms)
 
     def _end(self, run: Run, status: RunStatus, close: Close, now_ms: int) -> None:
         run.output = close.output
@@ -226,15 +244,27 @@ class Thread:
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
             run.error_message = close.error_message or says
             if CONSEQUENCES[close.ending].follow is Follow.RESTART:
-                run.error_message += f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
+                run.error_message += (
+                    f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
+                )
         self._finish(run, status, now_ms)
+
+    def end_active(self, close: Close, now_ms: int) -> None:
+        """End the run that is active, or would be next, whatever follows from the ending elsewhere."""
+        run = self.runs[self.active.run_id] if self.active else self.next_run()
+        if run is None:
+            return
+        if self.active is not None:
+            self._record_end(run, close, now_ms)
+            self.active = None
+        self._end(run, RunStatus.ERROR, close, now_ms)
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
         run.updated_at_ms = now_ms
         if not run.is_agent:
             del self.runs[run.run_id]
-        self._touch(now_ms)
+        self.touch(now_ms)
 
     # --- the journal -----------------------------------------------------------------------------------------------
 
@@ -254,7 +284,7 @@ class Thread:
         attempt.committed_at_ms = max(attempt.committed_at_ms, committed_at_ms)
         if operations:
             self.state_updated_at_ms = now_ms
-            self._touch(now_ms)
+            self.touch(now_ms)
 
     # --- what others see -------------------------------------------------------------------------------------------
 
@@ -288,6 +318,6 @@ class Thread:
         waiting = sum(len(run.spec.body) for run in self.runs.values() if not run.status.terminal)
         return self.store.unsheddable_bytes() + waiting + len(self.metadata) + 1024
 
-    def _touch(self, now_ms: int) -> None:
+    def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms
         self.revision += 1

@@ -1,0 +1,86 @@
+"""How an activity closed, as the way its attempt ended: one total function over all that Temporal can say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+from temporalio.exceptions import (
+    ApplicationError,
+    CancelledError,
+    ServerError,
+    TimeoutError,  # noqa: A004 - Temporal's own name
+    TimeoutType,
+)
+
+from agentvisor.core.runs import Ending
+from agentvisor.core.thread import Close
+from agentvisor.protocol.v1 import journal_pb2
+
+Closed = tuple[Close, journal_pb2.Log]
+
+
+def close_of_result(result: bytes) -> Closed:
+    """The attempt reported its end itself."""
+    message = journal_pb2.AttemptClose.FromString(result)
+    rest = message.rest
+    close = Close(
+        ending=Ending(message.ending or Ending.COMPLETED),
+        error_type=message.error_type,
+        error_message=message.error_message,
+        output=message.output,
+        code=message.code,
+        host_queue=message.host_queue,
+        host_id=rest.host_id,
+        committed_at_ms=rest.committed_at_ms,
+    )
+    return close, rest
+
+
+def close_of_error(cause: BaseException | None) -> Closed:
+    """The activity failed, timed out or was cancelled: with our report in its details, or without."""
+    match cause:
+        case CancelledError():
+            return _reported(cause.details) or (Close(Ending.NOT_STARTED), journal_pb2.Log())
+        case TimeoutError():
+            return _timed_out(cause)
+        case ApplicationError():
+            return _reported(cause.details) or _lost(f"the host's activity failed: {cause.message}")
+        case ServerError():
+            return _lost(f"Temporal refused the attempt's report: {cause.message}")
+        case _:
+            return _lost(f"the activity ended in an unknown way: {cause!r}")
+
+
+def _reported(details: Sequence[object]) -> Closed | None:
+    if details and isinstance(details[0], bytes):
+        return close_of_result(details[0])
+    return None
+
+
+def _timed_out(cause: TimeoutError) -> Closed:
+    """The last heartbeat's log is what the attempt has acknowledged."""
+    details = cause.last_heartbeat_details
+    log = journal_pb2.Log()
+    if details and isinstance(details[0], bytes):
+        try:
+            log = journal_pb2.Log.FromString(details[0])
+        except DecodeError:
+            log = journal_pb2.Log()
+    ending = Ending.TIME_BUDGET if cause.type is TimeoutType.START_TO_CLOSE else Ending.HOST_GONE
+    says = {
+        TimeoutType.SCHEDULE_TO_START: "no host took the run in time",
+        TimeoutType.START_TO_CLOSE: "the run's time budget (temporal.run_timeout) is used up",
+    }.get(cause.type or TimeoutType.HEARTBEAT, "the host stopped sending heartbeats")
+    close = Close(
+        ending,
+        error_message=says,
+        host_id=log.host_id,
+        committed_at_ms=log.committed_at_ms,
+        heartbeat_seen=bool(details),
+    )
+    return close, log
+
+
+def _lost(says: str) -> Closed:
+    return Close(Ending.REPORT_LOST, error_message=says), journal_pb2.Log()

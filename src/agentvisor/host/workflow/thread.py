@@ -1,0 +1,249 @@
+"""The thread's workflow: wires Temporal's messages to the moves of core; one per thread, open as long as it lives.
+
+Handlers never await and never raise on what a guest sent. Everything a guest sent was checked at the host's door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.exceptions import ActivityError
+
+with workflow.unsafe.imports_passed_through():
+    from agentvisor.core import shed
+    from agentvisor.core.ids import AttemptId, RunId
+    from agentvisor.core.journal import Stretch, arrival
+    from agentvisor.core.runs import Ending, Run
+    from agentvisor.core.thread import Active, Close, Next, Step, Thread
+    from agentvisor.host.workflow.closes import close_of_error, close_of_result
+    from agentvisor.host.workflow.details import current_details
+    from agentvisor.host.workflow.refusals import refusing
+    from agentvisor.protocol import reads
+    from agentvisor.protocol.convert import operations_from
+    from agentvisor.protocol.threads import (
+        run_to_message,
+        settings_from_message,
+        spec_from_message,
+        thread_from_message,
+        thread_to_message,
+    )
+    from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
+
+WORKFLOW = "agentvisor.thread"
+RUN_ACTIVITY = "agentvisor.run"
+STATUS = SearchAttributeKey.for_keyword("AgentVisorStatus")
+AGENT = SearchAttributeKey.for_keyword("AgentVisorAgent")
+METADATA = SearchAttributeKey.for_keyword_list("AgentVisorMetadata")
+
+_TAKE_SOON = timedelta(seconds=10)
+"""How long a task may wait on the queue of one host, which may be gone."""
+_END_GRACE = timedelta(seconds=60)
+"""The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
+
+
+def _now_ms() -> int:
+    return int(workflow.time() * 1000)
+
+
+@workflow.defn(name=WORKFLOW)
+class ThreadWorkflow:
+    @workflow.init
+    def __init__(self, state: bytes) -> None:
+        self._thread: Thread = thread_from_message(thread_pb2.Thread.FromString(state))
+        self._compacting = False
+        self._shown: tuple[str, str, list[str]] | None = None
+
+    @workflow.run
+    async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
+        while True:
+            self._show()
+            await self._until(lambda: self._thread.next_run() is not None or self._compaction_due())
+            run = self._thread.next_run()
+            if run is not None:
+                await self._drive(run)
+            if self._compaction_due():
+                self._continue_as_new()
+
+    async def _drive(self, run: Run) -> None:
+        """Attempt after attempt, until the run has ended."""
+        while not run.status.terminal:
+            active = self._thread.begin_attempt(run, _now_ms())
+            self._show()
+            follows = await self._attempt(run, active)
+            if follows.step is Step.ATTACH and self._compacting:
+                self._continue_as_new()
+            if follows.delay_ms:
+                self._show()
+                await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
+            if self._compaction_due() and self._thread.active is None:
+                self._continue_as_new()
+
+    async def _attempt(self, run: Run, active: Active) -> Next:
+        """One activity: schedule it, cancel it where something asks for that, and take in how it closed."""
+        now = _now_ms()
+        task = run_pb2.RunTask(
+            thread_id=self._thread.thread_id,
+            run_id=run.run_id,
+            attempt=active.attempt,
+            attach=active.attaching,
+            heartbeat_timeout_ms=run.spec.heartbeat_timeout_ms,
+        )
+        own_queue = active.host_queue or run.spec.host_queue
+        handle = workflow.start_activity(
+            RUN_ACTIVITY,
+            task.SerializeToString(),
+            result_type=bytes,
+            task_queue=own_queue or None,
+            schedule_to_start_timeout=_TAKE_SOON if own_queue else None,
+            start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now)) + _END_GRACE,
+            heartbeat_timeout=timedelta(milliseconds=run.spec.heartbeat_timeout_ms),
+            retry_policy=RetryPolicy(maximum_attempts=1),
+            # WAITCANCEL: the attempt may write until its activity has closed.
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
+        )
+        await self._until(lambda: handle.done() or self._stop_wanted(run))
+        if not handle.done():
+            self._compacting = not run.cancel_requested and self._compaction_due()
+            handle.cancel()
+        try:
+            close, rest = close_of_result(await handle)
+        except ActivityError as error:
+            close, rest = close_of_error(error.cause)
+        self._take(rest)
+        return self._thread.close_attempt(close, _now_ms())
+
+    def _stop_wanted(self, run: Run) -> bool:
+        return run.cancel_requested or self._thread.session_must_yield() or self._compaction_due()
+
+    async def _until(self, condition: Callable[[], bool], timeout: timedelta | None = None) -> None:
+        """Wait for a condition, or the timeout; an operator's cancel of the workflow cancels the active run."""
+        try:
+            await workflow.wait_condition(condition, timeout=timeout)
+        except TimeoutError:
+            return
+        except asyncio.CancelledError:
+            active = self._thread.active
+            if active is not None:
+                self._thread.request_cancel(active.run_id, _now_ms())
+
+    # --- the journal -----------------------------------------------------------------------------------------------
+
+    @workflow.signal
+    def fold(self, log: bytes) -> None:
+        self._take(journal_pb2.Log.FromString(log))
+
+    def _take(self, log: journal_pb2.Log) -> None:
+        """Apply what is new in a log. CURRENT: a log of another attempt is ignored."""
+        thread = self._thread
+        if thread.active is None or not thread.is_current(AttemptId(RunId(log.run_id), log.attempt)):
+            return
+        came = arrival(thread.active.applied_seq, Stretch(log.first_seq, tuple(log.entries)))
+        if came.gap:
+            # Cannot happen while the rules hold; nothing is applied past it, and the thread says so.
+            thread.failure = f"journal gap in attempt {log.attempt} of run {log.run_id}: {came.first_seq} expected"
+            return
+        thread.apply(operations_from(came.fresh), log.host_id, log.committed_at_ms, _now_ms())
+
+    # --- callers ---------------------------------------------------------------------------------------------------
+
+    @workflow.update
+    def start_run(self, request: bytes) -> bytes:
+        message = run_pb2.StartRun.FromString(request)
+        with refusing():
+            if message.HasField("settings"):
+                self._thread.settings = settings_from_message(message.settings)
+            run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
+        return run_pb2.StartRunReply(run=run_to_message(run, whole=False)).SerializeToString()
+
+    @start_run.validator
+    def _check_start_run(self, request: bytes) -> None:
+        with refusing():
+            self._thread.check_run(spec_from_message(run_pb2.StartRun.FromString(request).spec))
+
+    @workflow.update
+    def cancel_run(self, request: bytes) -> bytes:
+        with refusing():
+            run = self._thread.request_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id), _now_ms())
+        return run_to_message(run, whole=False).SerializeToString()
+
+    @cancel_run.validator
+    def _check_cancel_run(self, request: bytes) -> None:
+        with refusing():
+            self._thread.check_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id))
+
+    @workflow.update
+    def update_thread(self, request: bytes) -> bytes:
+        message = run_pb2.UpdateThread.FromString(request)
+        self._thread.metadata = reads.merged_metadata(self._thread.metadata, message.metadata)
+        self._thread.touch(_now_ms())
+        self._show()
+        return b""
+
+    # --- readers ---------------------------------------------------------------------------------------------------
+
+    @workflow.query
+    def read_thread(self, request: bytes) -> bytes:
+        return reads.read_thread(self._thread, thread_pb2.ReadThread.FromString(request)).SerializeToString()
+
+    @workflow.query
+    def read_blobs(self, request: bytes) -> bytes:
+        return reads.read_blobs(self._thread.store, thread_pb2.ReadBlobs.FromString(request)).SerializeToString()
+
+    @workflow.query
+    def read_attempt(self, request: bytes) -> bytes:
+        asked = thread_pb2.ReadAttempt.FromString(request)
+        run = self._thread.runs.get(RunId(asked.run_id))
+        active = self._thread.active
+        return thread_pb2.ReadAttemptReply(
+            current=self._thread.is_current(AttemptId(RunId(asked.run_id), asked.attempt)),
+            cancel_requested=run is None or run.cancel_requested or self._thread.session_must_yield(),
+            compacting=self._compacting,
+            applied_seq=active.applied_seq if active else 0,
+        ).SerializeToString()
+
+    # --- upkeep ----------------------------------------------------------------------------------------------------
+
+    def _compaction_due(self) -> bool:
+        info = workflow.info()
+        settings = self._thread.settings
+        return not self._thread.failure and (
+            info.is_continue_as_new_suggested()
+            or info.get_current_history_length() >= settings.compact_events
+            or info.get_current_history_size() >= settings.compact_bytes
+        )
+
+    def _continue_as_new(self) -> None:
+        """Go on in a new execution with what fits; a state that cannot fit ends the thread loudly, still readable."""
+        thread = self._thread
+        thread.compactions += 1
+        state = shed.until_it_fits(
+            thread, lambda: thread_to_message(thread).SerializeToString(), thread.settings.state_bytes
+        )
+        if state is None:
+            thread.failure = (
+                f"the thread's state cannot be made smaller than {thread.settings.state_bytes} bytes, "
+                "Temporal's limit for continue-as-new: copy what is needed to a new thread"
+            )
+            thread.end_active(Close(Ending.REPORT_LOST, "StateTooLarge", thread.failure), _now_ms())
+            workflow.logger.error("thread failed: %s", thread.failure)
+            return
+        workflow.continue_as_new(state)
+
+    def _show(self) -> None:
+        """The thread in Temporal's UI and search."""
+        thread = self._thread
+        workflow.set_current_details(current_details(thread))
+        last = thread.last_agent_run
+        status, agent, metadata = thread.status.value, last.spec.agent if last else "", reads.keywords(thread.metadata)
+        shown = (status, agent, metadata)
+        if shown != self._shown:
+            self._shown = shown
+            named = [AGENT.value_set(agent)] if agent else []
+            workflow.upsert_search_attributes(  # pyright: ignore[reportUnknownMemberType] - Temporal's own signature
+                [STATUS.value_set(status), METADATA.value_set(metadata), *named]
+            )

@@ -1,0 +1,173 @@
+"""Values of core to messages of the protocol and back: checkpoints, blobs, writes, operations, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from google.protobuf.struct_pb2 import Struct
+
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.records import (
+    Blob,
+    Checkpoint,
+    CheckpointTuple,
+    Encoding,
+    Operation,
+    ProjectedTask,
+    Projection,
+    PutBlobs,
+    TaskWrites,
+    Write,
+)
+from agentvisor.protocol.v1 import journal_pb2, store_pb2
+
+
+class UnknownOperation(RuntimeError):
+    """A newer version journalled this: the workflow task must fail, so that a newer host takes it."""
+
+
+def blob_to_message(blob: Blob) -> store_pb2.Blob:
+    return store_pb2.Blob(
+        key=blob.key,
+        type=blob.type,
+        encoding=store_pb2.Encoding.ValueType(blob.encoding),
+        data=blob.data,
+        base=blob.base or b"",
+        size=blob.size,
+        depth=blob.depth,
+    )
+
+
+def blob_from_message(message: store_pb2.Blob) -> Blob:
+    return Blob(
+        key=BlobKey(message.key),
+        type=message.type,
+        encoding=Encoding(message.encoding),
+        data=message.data,
+        base=BlobKey(message.base) if message.base else None,
+        size=message.size,
+        depth=message.depth,
+    )
+
+
+def checkpoint_to_message(checkpoint: Checkpoint) -> store_pb2.Checkpoint:
+    message = store_pb2.Checkpoint(
+        namespace=checkpoint.namespace,
+        checkpoint_id=checkpoint.checkpoint_id,
+        parent_id=checkpoint.parent_id or "",
+        type=checkpoint.type,
+        record=checkpoint.record,
+        channels=[store_pb2.ChannelValue(channel=name, key=key or b"") for name, key in checkpoint.channels.items()],
+        ts=checkpoint.ts,
+    )
+    message.metadata.ParseFromString(checkpoint.metadata)
+    return message
+
+
+def checkpoint_from_message(message: store_pb2.Checkpoint) -> Checkpoint:
+    return Checkpoint(
+        namespace=Namespace(message.namespace),
+        checkpoint_id=CheckpointId(message.checkpoint_id),
+        parent_id=CheckpointId(message.parent_id) if message.parent_id else None,
+        type=message.type,
+        record=message.record,
+        metadata=struct_to_bytes(message.metadata),
+        channels={one.channel: BlobKey(one.key) if one.key else None for one in message.channels},
+        ts=message.ts,
+    )
+
+
+def struct_to_bytes(struct: Struct) -> bytes:
+    return struct.SerializeToString(deterministic=True)
+
+
+def writes_to_message(writes: TaskWrites) -> store_pb2.TaskWrites:
+    return store_pb2.TaskWrites(
+        namespace=writes.namespace,
+        checkpoint_id=writes.checkpoint_id,
+        task_id=writes.task_id,
+        task_path=writes.task_path,
+        writes=[
+            store_pb2.Write(idx=one.idx, channel=one.channel, type=one.type, data=one.data, size=one.size)
+            for one in writes.writes
+        ],
+    )
+
+
+def writes_from_message(message: store_pb2.TaskWrites) -> TaskWrites:
+    return TaskWrites(
+        namespace=Namespace(message.namespace),
+        checkpoint_id=CheckpointId(message.checkpoint_id),
+        task_id=message.task_id,
+        task_path=message.task_path,
+        writes=tuple(Write(one.idx, one.channel, one.type, one.data, one.size) for one in message.writes),
+    )
+
+
+def projection_to_message(projection: Projection) -> store_pb2.Projection:
+    return store_pb2.Projection(
+        namespace=projection.namespace,
+        checkpoint_id=projection.checkpoint_id,
+        next=projection.next,
+        tasks=[
+            store_pb2.ProjectedTask(id=one.id, name=one.name, path=one.path, subgraph=one.subgraph)
+            for one in projection.tasks
+        ],
+        channels=projection.channels,
+        has_tasks=True,
+    )
+
+
+def projection_from_message(message: store_pb2.Projection) -> Projection:
+    return Projection(
+        namespace=Namespace(message.namespace),
+        checkpoint_id=CheckpointId(message.checkpoint_id),
+        next=tuple(message.next),
+        tasks=tuple(ProjectedTask(one.id, one.name, one.path, one.subgraph) for one in message.tasks),
+        channels=tuple(message.channels),
+    )
+
+
+def tuple_to_message(found: CheckpointTuple) -> store_pb2.CheckpointTuple:
+    return store_pb2.CheckpointTuple(
+        checkpoint=checkpoint_to_message(found.checkpoint), pending=[writes_to_message(one) for one in found.pending]
+    )
+
+
+def operation_to_bytes(operation: Operation) -> bytes:
+    """The entry of a log."""
+    match operation:
+        case PutBlobs(blobs):
+            message = journal_pb2.Operation(
+                put_blobs=journal_pb2.PutBlobs(blobs=[blob_to_message(one) for one in blobs])
+            )
+        case Checkpoint():
+            message = journal_pb2.Operation(put_checkpoint=checkpoint_to_message(operation))
+        case TaskWrites():
+            message = journal_pb2.Operation(put_writes=writes_to_message(operation))
+        case Projection():
+            message = journal_pb2.Operation(project=projection_to_message(operation))
+    return message.SerializeToString()
+
+
+def operation_from_bytes(entry: bytes) -> Operation:
+    """The operation of a log's entry; `UnknownOperation` for a kind that this version does not know."""
+    message = journal_pb2.Operation.FromString(entry)
+    kind = message.WhichOneof("kind")
+    match kind:
+        case "put_blobs":
+            return PutBlobs(tuple(blob_from_message(one) for one in message.put_blobs.blobs))
+        case "put_checkpoint":
+            return checkpoint_from_message(message.put_checkpoint)
+        case "put_writes":
+            return writes_from_message(message.put_writes)
+        case "project":
+            return projection_from_message(message.project)
+        case _:
+            raise UnknownOperation(
+                f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"
+            )
+
+
+def operations_from(entries: Iterable[bytes]) -> list[Operation]:
+    return [operation_from_bytes(entry) for entry in entries]

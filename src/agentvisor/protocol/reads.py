@@ -1,0 +1,95 @@
+"""Answers to readers of a thread's state: pages of records first, then blobs by key."""
+
+from __future__ import annotations
+
+import json
+
+from google.protobuf.struct_pb2 import Struct
+
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.records import Checkpoint
+from agentvisor.core.store import Store
+from agentvisor.core.thread import Thread
+from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
+from agentvisor.protocol.threads import thread_to_message
+from agentvisor.protocol.v1 import thread_pb2
+
+PAGE_BYTES = 1_500_000
+"""Of a query's answer; Temporal refuses one over 2 MB."""
+
+KEYWORD_BYTES = 200
+KEYWORDS = 20
+
+
+def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
+    """The records that were asked for, from the cursor on, about PAGE_BYTES of them."""
+    selected = _selected(thread.store, asked)
+    page, size, position = list[Checkpoint](), 0, asked.cursor
+    while position < len(selected) and (not page or size < PAGE_BYTES):
+        checkpoint = selected[position]
+        size += checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
+        page.append(checkpoint)
+        position += 1
+    first = asked.cursor == 0
+    message = thread_to_message(thread, page, blobs=False, whole_runs=not asked.without_runs)
+    if not first:
+        message.ClearField("runs")
+    return thread_pb2.ReadThreadReply(
+        thread=message,
+        cursor=position if position < len(selected) else 0,
+        unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
+        revision=thread.revision,
+    )
+
+
+def _selected(store: Store, asked: thread_pb2.ReadThread) -> list[Checkpoint]:
+    if asked.without_checkpoints:
+        return []
+    if asked.heads:
+        return [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
+    found = store.newest_first(
+        Namespace(asked.namespace) if asked.HasField("namespace") else None,
+        checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
+        before=CheckpointId(asked.before) if asked.before else None,
+    )
+    chosen = list(found)
+    return chosen[: asked.newest] if asked.newest else chosen
+
+
+def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlobsReply:
+    """The blobs with what they are based on, about PAGE_BYTES of them: ask again with what has come as `have`."""
+    have = frozenset(BlobKey(key) for key in asked.have)
+    reply, size = thread_pb2.ReadBlobsReply(), 0
+    for blob in store.chain((BlobKey(key) for key in asked.keys), have=have):
+        if reply.blobs and size + blob.stored_bytes > PAGE_BYTES:
+            break
+        reply.blobs.append(blob_to_message(blob))
+        size += blob.stored_bytes
+    return reply
+
+
+def merged_metadata(metadata: bytes, changes: Struct) -> bytes:
+    """The metadata with these keys set."""
+    merged = Struct.FromString(metadata)
+    for key, value in changes.fields.items():
+        merged.fields[key].CopyFrom(value)
+    return struct_to_bytes(merged)
+
+
+def keywords(metadata: bytes) -> list[str]:
+    """`key=value` of the scalar metadata, for Temporal's search; bounded, since each is an indexed term."""
+    found: list[str] = []
+    for key, value in sorted(Struct.FromString(metadata).fields.items()):
+        match value.WhichOneof("kind"):
+            case "string_value":
+                text = value.string_value
+            case "number_value":
+                text = json.dumps(int(value.number_value) if value.number_value.is_integer() else value.number_value)
+            case "bool_value":
+                text = json.dumps(value.bool_value)
+            case _:
+                continue
+        keyword = f"{key}={text}"
+        if len(keyword.encode()) <= KEYWORD_BYTES:
+            found.append(keyword)
+    return found[:KEYWORDS]

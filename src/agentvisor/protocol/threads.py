@@ -1,0 +1,214 @@
+"""Threads and runs of core to messages and back: what continue-as-new carries and queries answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentvisor.core.ids import Namespace, RunId, ThreadId
+from agentvisor.core.records import Checkpoint
+from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
+from agentvisor.core.store import Store
+from agentvisor.core.thread import STATE_VERSION, Active, Settings, Thread
+from agentvisor.protocol.convert import (
+    blob_from_message,
+    blob_to_message,
+    checkpoint_from_message,
+    checkpoint_to_message,
+    projection_from_message,
+    projection_to_message,
+    struct_to_bytes,
+    writes_from_message,
+    writes_to_message,
+)
+from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
+
+
+def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
+    """The decisions' part of a specification, with the whole as its body."""
+    restart = message.restart
+    return RunSpec(
+        run_id=RunId(message.run_id),
+        agent=message.agent,
+        kind=RunKind(message.kind or RunKind.AGENT),
+        multitask=Multitask(message.multitask_strategy or Multitask.ENQUEUE),
+        restart=RestartPolicy(
+            restart.max_attempts, restart.initial_backoff_ms, restart.max_backoff_ms, restart.max_elapsed_ms
+        ),
+        timeout_ms=message.timeout_ms,
+        heartbeat_timeout_ms=message.heartbeat_timeout_ms,
+        host_queue=message.host_queue,
+        body=message.SerializeToString(),
+    )
+
+
+def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
+    """A run; without `whole` its input, command and output are left out."""
+    spec = run_pb2.RunSpec.FromString(run.spec.body)
+    if not whole:
+        for name in ("input", "command", "context"):
+            spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
+    return run_pb2.Run(
+        spec=spec,
+        status=run_pb2.RunStatus.ValueType(run.status),
+        created_at_ms=run.created_at_ms,
+        updated_at_ms=run.updated_at_ms,
+        attempts=[_attempt_to_message(one) for one in run.attempts],
+        error_type=run.error_type,
+        error_message=run.error_message,
+        output=run.output if whole else b"",
+        cancel_requested=run.cancel_requested,
+        paused=run.paused,
+    )
+
+
+def run_from_message(message: run_pb2.Run) -> Run:
+    return Run(
+        spec=spec_from_message(message.spec),
+        status=RunStatus(message.status),
+        created_at_ms=message.created_at_ms,
+        updated_at_ms=message.updated_at_ms,
+        attempts=[_attempt_from_message(one) for one in message.attempts],
+        error_type=message.error_type,
+        error_message=message.error_message,
+        output=message.output,
+        cancel_requested=message.cancel_requested,
+        paused=message.paused,
+    )
+
+
+def _attempt_to_message(attempt: Attempt) -> run_pb2.AttemptRecord:
+    return run_pb2.AttemptRecord(
+        attempt=attempt.attempt,
+        scheduled_at_ms=attempt.scheduled_at_ms,
+        started_at_ms=attempt.started_at_ms,
+        ended_at_ms=attempt.ended_at_ms,
+        ending=run_pb2.Ending.ValueType(attempt.ending or 0),
+        host_id=attempt.host_id,
+        reason=attempt.reason,
+        committed_at_ms=attempt.committed_at_ms,
+    )
+
+
+def _attempt_from_message(message: run_pb2.AttemptRecord) -> Attempt:
+    return Attempt(
+        attempt=message.attempt,
+        scheduled_at_ms=message.scheduled_at_ms,
+        started_at_ms=message.started_at_ms,
+        ended_at_ms=message.ended_at_ms,
+        ending=Ending(message.ending) if message.ending else None,
+        host_id=message.host_id,
+        reason=message.reason,
+        committed_at_ms=message.committed_at_ms,
+    )
+
+
+def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: bool) -> thread_pb2.Store:
+    """The part of a store that belongs to these checkpoints; writes without a checkpoint always come along."""
+    chosen = list(checkpoints)
+    keys = {one.key for one in chosen}
+    known = {one.key for one in store.all_checkpoints()}
+    wanted = [key for key in store.tasks if key in keys or key not in known]
+    return thread_pb2.Store(
+        checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
+        orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
+        projections=[projection_to_message(one) for key, one in store.projections.items() if key in keys],
+        blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
+        channels=[
+            thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
+            for namespace, names in store.channels.items()
+        ],
+    )
+
+
+def store_from_message(message: thread_pb2.Store) -> Store:
+    store = Store()
+    for found in message.checkpoints:
+        store.apply(checkpoint_from_message(found.checkpoint))
+    for writes in message.orphans:
+        store.apply(writes_from_message(writes))
+    for projection in message.projections:
+        store.apply(projection_from_message(projection))
+    for names in message.channels:
+        store.channels[Namespace(names.namespace)] = tuple(names.channels)
+    for blob in message.blobs:
+        one = blob_from_message(blob)
+        store.blobs[one.key] = one
+    return store
+
+
+def thread_to_message(
+    thread: Thread, checkpoints: Iterable[Checkpoint] | None = None, *, blobs: bool = True, whole_runs: bool = True
+) -> thread_pb2.Thread:
+    """A thread, with these checkpoints only where they are given."""
+    chosen = thread.store.all_checkpoints() if checkpoints is None else checkpoints
+    message = thread_pb2.Thread(
+        version=STATE_VERSION,
+        thread_id=thread.thread_id,
+        created_at_ms=thread.created_at_ms,
+        updated_at_ms=thread.updated_at_ms,
+        state_updated_at_ms=thread.state_updated_at_ms,
+        config=run_pb2.PinnedConfig(pending_writes_enabled=thread.pending_writes_enabled),
+        store=store_to_message(thread.store, chosen, blobs=blobs),
+        runs=[run_to_message(run, whole=whole_runs) for run in thread.runs.values()],
+        compactions=thread.compactions,
+        failure=thread.failure,
+        settings=settings_to_message(thread.settings),
+    )
+    message.metadata.ParseFromString(thread.metadata)
+    if thread.active is not None:
+        message.active.CopyFrom(_active_to_message(thread.active))
+    return message
+
+
+def thread_from_message(message: thread_pb2.Thread) -> Thread:
+    pinned = message.config
+    thread = Thread(
+        thread_id=ThreadId(message.thread_id),
+        created_at_ms=message.created_at_ms,
+        updated_at_ms=message.updated_at_ms,
+        pending_writes_enabled=pinned.pending_writes_enabled if pinned.HasField("pending_writes_enabled") else None,
+        metadata=struct_to_bytes(message.metadata),
+        store=store_from_message(message.store),
+        state_updated_at_ms=message.state_updated_at_ms,
+        compactions=message.compactions,
+        failure=message.failure,
+        settings=settings_from_message(message.settings),
+    )
+    for one in message.runs:
+        run = run_from_message(one)
+        thread.runs[run.run_id] = run
+    if message.HasField("active"):
+        thread.active = _active_from_message(message.active)
+    return thread
+
+
+def settings_to_message(settings: Settings) -> run_pb2.ThreadSettings:
+    return run_pb2.ThreadSettings(
+        compact_events=settings.compact_events, compact_bytes=settings.compact_bytes, state_bytes=settings.state_bytes
+    )
+
+
+def settings_from_message(message: run_pb2.ThreadSettings) -> Settings:
+    return Settings(message.compact_events, message.compact_bytes, message.state_bytes)
+
+
+def _active_to_message(active: Active) -> thread_pb2.ActiveAttempt:
+    return thread_pb2.ActiveAttempt(
+        run_id=active.run_id,
+        attempt=active.attempt,
+        applied_seq=active.applied_seq,
+        host_queue=active.host_queue,
+        attach_offers=active.attach_offers,
+        deadline_ms=active.deadline_ms,
+    )
+
+
+def _active_from_message(message: thread_pb2.ActiveAttempt) -> Active:
+    return Active(
+        run_id=RunId(message.run_id),
+        attempt=message.attempt,
+        deadline_ms=message.deadline_ms,
+        applied_seq=message.applied_seq,
+        host_queue=message.host_queue,
+        attach_offers=message.attach_offers,
+    )
