@@ -1,0 +1,200 @@
+"""All that can be configured, as one typed tree: names, units, defaults, and what each setting is for."""
+
+import ipaddress
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from agentvisor.host.config_units import Duration, Size
+
+KIB = 1024
+MIB = 1024 * KIB
+
+TcpPort = Annotated[int, Field(ge=1, le=65535)]
+AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
+
+
+class Section(BaseModel):
+    """A part of the tree: unknown keys are refused, values do not change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class AgentConfig(Section):
+    """One agent that runs can name."""
+
+    entrypoint: str = Field(description="What to run: ./file.py:name (relative to this file) or package.module:name.")
+    framework: Literal["langgraph", "function"] | None = Field(
+        default=None, description="Runner of the agent; found out from the entrypoint when not set."
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, repr=False, description="Environment variables of the agent's process."
+    )
+    python_path: list[Path] = Field(
+        default_factory=list[Path], description="Folders that the agent imports from, besides that of this file."
+    )
+    preload: bool = Field(
+        default=False, description="Import the agent's module once in the warm process that its runs are forked from."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _entrypoint_alone(cls, value: object) -> object:
+        return {"entrypoint": value} if isinstance(value, str) else value
+
+    @field_validator("entrypoint")
+    @classmethod
+    def _has_a_name(cls, value: str) -> str:
+        target, colon, name = value.rpartition(":")
+        if not (target and colon and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name)):
+            raise ValueError(f"{value!r} is no entrypoint: write ./file.py:name or package.module:name")
+        return value
+
+
+class RunRestartConfig(Section):
+    """How a run is restarted by itself when its process, guest, host or Temporal was lost."""
+
+    max_attempts: int = Field(default=3, ge=0, description="Restarts of one run; 0 makes the first loss its error.")
+    initial_backoff: Duration = Field(default=timedelta(seconds=2), description="Wait before the first restart.")
+    max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait before a restart.")
+    max_elapsed: Duration = Field(
+        default=timedelta(minutes=10), description="Time that a run may spend without a live attempt, in all."
+    )
+
+
+class TemporalConfig(Section):
+    """Temporal, the only store, and how threads use it."""
+
+    address: str | None = Field(
+        default=None, description="host:port of a Temporal cluster; when not set, the embedded server is started."
+    )
+    namespace: str = Field(default="default", min_length=1, description="Temporal namespace that holds the threads.")
+    task_queue: str = Field(
+        default="agentvisor", min_length=1, description="Task queue of this deployment; one for each set of agents."
+    )
+    max_checkpoint_history: int = Field(
+        default=100, description="Checkpoints kept for each namespace of a thread; 0 or less keeps all."
+    )
+    max_run_history: int = Field(default=100, description="Finished runs kept for each thread; 0 or less keeps all.")
+    pending_writes_enabled: bool = Field(
+        default=True, description="Keep the writes of finished tasks of an unfinished super-step; pinned at creation."
+    )
+    run_timeout: Duration = Field(default=timedelta(minutes=30), description="Time budget of one run.")
+    heartbeat_timeout: Duration = Field(
+        default=timedelta(seconds=10), description="Silence after which a host is given up and its runs restart."
+    )
+    idle_heartbeat: Duration = Field(
+        default=timedelta(seconds=1), description="Heartbeat of a quiet run; bounds how soon a cancel is seen."
+    )
+    fold_threshold: Size = Field(
+        default=24 * KIB, le=512 * KIB, description="Size of a run's log past which a commit folds it into the thread."
+    )
+    fold_quiet: Duration = Field(default=timedelta(seconds=1), description="A log that is quiet for so long is folded.")
+    fold_age: Duration = Field(default=timedelta(seconds=3), description="A log older than this is folded.")
+    linger: Duration = Field(
+        default=timedelta(milliseconds=1), description="How long a commit of pending writes waits for company."
+    )
+    compact_events: int = Field(
+        default=8000, ge=100, le=40_000, description="Events of a workflow's history at which it continues as new."
+    )
+    compact_bytes: Size = Field(
+        default=16 * MIB, le=40 * MIB, description="Size of a workflow's history at which it continues as new."
+    )
+    session_idle_timeout: Duration = Field(
+        default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
+    )
+    run_restart: RunRestartConfig = Field(default_factory=RunRestartConfig, description="Automatic restarts.")
+
+    @model_validator(mode="after")
+    def _heartbeats_fit(self) -> Self:
+        if self.idle_heartbeat * 2 > self.heartbeat_timeout:
+            raise ValueError("idle_heartbeat must be at most half of heartbeat_timeout, or one lost beat loses the run")
+        return self
+
+
+class HttpConfig(Section):
+    """The HTTP end."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: TcpPort = Field(default=8090, description="TCP port to listen on.")
+    operator_key: SecretStr | None = Field(
+        default=None, description="Key that HTTP and gRPC clients send; needed to listen beyond loopback."
+    )
+    max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+
+
+class GrpcConfig(Section):
+    """The gRPC end for clients outside a guest."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=0, ge=0, le=65535, description="TCP port to listen on; 0 takes any free one.")
+
+
+class GuestConfig(Section):
+    """Guests: the processes that agents run in."""
+
+    start_method: Literal["zygote", "exec"] = Field(
+        default="zygote", description="zygote forks agent processes from a warm one, exec starts each from nothing."
+    )
+    sandbox: Literal["process"] = Field(default="process", description="What stands between an agent and the host.")
+    max_live_runs: int = Field(default=32, ge=1, description="Runs alive on this host at a time.")
+    heartbeat: Duration = Field(default=timedelta(seconds=1), description="Heartbeat between guest and host.")
+    stop_grace: Duration = Field(
+        default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
+    )
+    log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
+
+
+class StorageConfig(Section):
+    """Sizes that are refused before anything is sent; Temporal's payload limit of 2 MiB is behind them."""
+
+    max_inline_value: Size = Field(
+        default=1_500_000, le=1_900_000, description="Stored (compressed) size of one channel value."
+    )
+    max_state: Size = Field(default=1_800_000, le=1_950_000, description="Stored size of a whole thread.")
+    max_value: Size = Field(default=64 * MIB, description="Size of one channel value before compression.")
+    max_input: Size = Field(default=1_500_000, le=1_900_000, description="Size of the input of a run.")
+    patch_chain: int = Field(
+        default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
+    )
+
+
+class DevConfig(Section):
+    """The embedded Temporal server."""
+
+    data_dir: Path = Field(default=Path(".agentvisor"), description="Folder of its database, relative to this file.")
+    temporal_port: TcpPort = Field(default=7233, description="TCP port of the embedded Temporal server.")
+    temporal_ui_port: TcpPort = Field(default=8233, description="TCP port of Temporal's UI.")
+
+
+class Config(Section):
+    """The whole configuration of a host. After loading, every path in it is absolute."""
+
+    base_dir: Path = Field(default_factory=Path.cwd, description="Folder of the file, or of the project; no setting.")
+    agents: dict[AgentName, AgentConfig] = Field(default_factory=dict, description="The agents, by name.")
+    temporal: TemporalConfig = Field(default_factory=TemporalConfig)
+    http: HttpConfig = Field(default_factory=HttpConfig)
+    grpc: GrpcConfig = Field(default_factory=GrpcConfig)
+    guest: GuestConfig = Field(default_factory=GuestConfig)
+    storage: StorageConfig = Field(default_factory=StorageConfig)
+    dev: DevConfig = Field(default_factory=DevConfig)
+
+    @model_validator(mode="after")
+    def _key_beyond_loopback(self) -> Self:
+        for section, host in (("http", self.http.host), ("grpc", self.grpc.host)):
+            if self.http.operator_key is None and not _is_loopback(host):
+                raise ValueError(
+                    f"{section}.host {host} lets other machines in, and that needs a key: set http.operator_key "
+                    "(AGENTVISOR_HTTP_OPERATOR_KEY), or listen on 127.0.0.1"
+                )
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
