@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.protocol.metadata import MAX_DEPTH, from_struct, to_struct
+from agentvisor.protocol.metadata import MAX_DEPTH, metadata_from_struct, metadata_to_struct
 from agentvisor.protocol.v1 import guest_pb2
 
 keys = st.text(max_size=8) | st.sampled_from(["@agentvisor:float", "@agentvisor:object", "@agentvisor:", "a\x00b"])
@@ -42,8 +42,8 @@ def same(left: object, right: object) -> bool:
 @settings(max_examples=400, deadline=None)
 def test_every_json_object_comes_back_as_it_was(data: dict[str, object]) -> None:
     struct = Struct()
-    struct.ParseFromString(to_struct(data).SerializeToString())
-    assert same(from_struct(struct), data)
+    struct.ParseFromString(metadata_to_struct(data).SerializeToString())
+    assert same(metadata_from_struct(struct), data)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,13 @@ def test_every_json_object_comes_back_as_it_was(data: dict[str, object]) -> None
     ],
 )
 def test_data_that_could_be_taken_for_something_else_comes_back_as_it_was(data: dict[str, object]) -> None:
-    assert same(from_struct(to_struct(data)), data)
+    assert same(metadata_from_struct(metadata_to_struct(data)), data)
 
 
 def test_a_tuple_comes_back_as_a_list() -> None:
-    assert from_struct(to_struct({"counters": {"messages": (1, 2)}})) == {"counters": {"messages": [1, 2]}}
+    assert metadata_from_struct(metadata_to_struct({"counters": {"messages": (1, 2)}})) == {
+        "counters": {"messages": [1, 2]}
+    }
 
 
 def handler() -> None:
@@ -89,7 +91,7 @@ def handler() -> None:
 )
 def test_what_is_not_json_is_refused_by_the_name_of_its_key(data: dict[str, object], path: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        to_struct(data)
+        metadata_to_struct(data)
     assert path in caught.value.message
     assert caught.value.details["path"] == path
 
@@ -104,16 +106,16 @@ def nested(depth: int, kind: str) -> dict[str, object]:
 @pytest.mark.parametrize("kind, depth", [("list", MAX_DEPTH), ("object", MAX_DEPTH), ("wrapper", MAX_DEPTH // 2)])
 def test_the_deepest_that_is_taken_passes_the_longest_way_that_messages_go(kind: str, depth: int) -> None:
     message = guest_pb2.FromGuest()
-    message.message.message.call.request.put.checkpoint.metadata.CopyFrom(to_struct(nested(depth, kind)))
+    message.message.message.call.request.put.checkpoint.metadata.CopyFrom(metadata_to_struct(nested(depth, kind)))
     read = guest_pb2.FromGuest()
     read.ParseFromString(message.SerializeToString())
-    assert same(from_struct(read.message.message.call.request.put.checkpoint.metadata), nested(depth, kind))
+    assert same(metadata_from_struct(read.message.message.call.request.put.checkpoint.metadata), nested(depth, kind))
     with pytest.raises(InvalidInput, match="levels deep"):
-        to_struct(nested(depth + 1 + (kind == "wrapper"), kind))
+        metadata_to_struct(nested(depth + 1 + (kind == "wrapper"), kind))
 
 
 def test_an_object_that_holds_itself_is_refused() -> None:
     loop: dict[str, object] = {}
     loop["self"] = loop
     with pytest.raises(InvalidInput, match="levels deep"):
-        to_struct(loop)
+        metadata_to_struct(loop)

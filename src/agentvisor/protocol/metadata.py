@@ -28,7 +28,7 @@ _FLOAT = "@agentvisor:float"
 _OBJECT = "@agentvisor:object"
 
 
-def to_struct(data: Mapping[str, object], *, what: str = "metadata") -> Struct:
+def metadata_to_struct(data: Mapping[str, object], *, what: str = "metadata") -> Struct:
     """Return `data` as a Struct; tuples become lists.
 
     Raises `InvalidInput` that names the path of the first value that is not JSON, such as `metadata["handler"]`.
@@ -38,9 +38,14 @@ def to_struct(data: Mapping[str, object], *, what: str = "metadata") -> Struct:
     return struct
 
 
-def from_struct(struct: Struct) -> dict[str, Json]:
-    """Return what `to_struct` was given."""
+def metadata_from_struct(struct: Struct) -> dict[str, Json]:
+    """Return what `metadata_to_struct` was given."""
     return _read_object(struct)
+
+
+def metadata_from_bytes(data: bytes) -> dict[str, Json]:
+    """The same from an encoded Struct, as core's records hold it."""
+    return metadata_from_struct(Struct.FromString(data))
 
 
 def _write_object(struct: Struct, data: Mapping[object, object], path: str, depth: int) -> None:
