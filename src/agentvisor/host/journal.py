@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from agentvisor.core.errors import Fenced
 from agentvisor.core.ids import AttemptId
@@ -35,6 +36,16 @@ class JournalSettings:
     fold_age: float = 3.0
     linger: float = 0.001
     idle_heartbeat: float = 1.0
+
+
+class Urgency(Enum):
+    """How soon an operation wants its commit."""
+
+    LAZY = "lazy"
+    """With whatever comes next, at the latest when a quiet log is folded."""
+    SOON = "soon"
+    """Others may join within the linger."""
+    NOW = "now"
 
 
 class Journal:
@@ -73,11 +84,8 @@ class Journal:
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
-    def append(self, entries: list[bytes], *, urgent: bool) -> asyncio.Future[None]:
-        """Log operations, in order; the future ends when they are durable, or with `Fenced`.
-
-        An operation that is not urgent waits a moment for others to share its commit.
-        """
+    def append(self, entries: list[bytes], urgency: Urgency) -> asyncio.Future[None]:
+        """Log operations, in order; the future ends when they are durable, or with `Fenced`."""
         durable: asyncio.Future[None] = self._loop.create_future()
         if self._fenced.done() or self._closing:
             durable.set_exception(self._fenced_error())
@@ -90,8 +98,9 @@ class Journal:
         for entry in entries:
             self.log.append(entry)
         self._waiting.append((self.log.last_seq, durable))
-        self._work.set()
-        if urgent:
+        if urgency is not Urgency.LAZY:
+            self._work.set()
+        if urgency is Urgency.NOW:
             self._urgent.set()
         return durable
 

@@ -17,7 +17,8 @@ from temporalio.api.workflowservice.v1 import (
     RespondActivityTaskFailedRequest,
     SignalWorkflowExecutionRequest,
 )
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.ids import AttemptId, ThreadId
@@ -114,7 +115,17 @@ class JournalCalls:
         asked = thread_pb2.ReadAttempt(run_id=attempt.run_id, attempt=attempt.attempt).SerializeToString()
         handle = self._client.get_workflow_handle(self._thread_id)
         try:
-            reply: bytes = await handle.query("read_attempt", asked, result_type=bytes, rpc_timeout=_TIMEOUT)
+            reply: bytes = await handle.query(
+                "read_attempt",
+                asked,
+                result_type=bytes,
+                rpc_timeout=_TIMEOUT,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+            )
+        except WorkflowQueryRejectedError:
+            return thread_pb2.ReadAttemptReply(current=False)
+        except WorkflowQueryFailedError:
+            return None
         except RPCError as error:
             return thread_pb2.ReadAttemptReply(current=False) if _outcome(error) is Outcome.GONE else None
         return thread_pb2.ReadAttemptReply.FromString(reply)

@@ -6,7 +6,7 @@ import json
 
 from google.protobuf.struct_pb2 import Struct
 
-from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
@@ -31,7 +31,7 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
         page.append(checkpoint)
         position += 1
     first = asked.cursor == 0
-    message = thread_to_message(thread, page, blobs=False, whole_runs=not asked.without_runs)
+    message = thread_to_message(thread, page, blobs=False, whole_run=RunId(asked.whole_run_id))
     if not first:
         message.ClearField("runs")
     return thread_pb2.ReadThreadReply(
@@ -62,6 +62,7 @@ def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlob
     reply, size = thread_pb2.ReadBlobsReply(), 0
     for blob in store.chain((BlobKey(key) for key in asked.keys), have=have):
         if reply.blobs and size + blob.stored_bytes > PAGE_BYTES:
+            reply.more = True
             break
         reply.blobs.append(blob_to_message(blob))
         size += blob.stored_bytes

@@ -137,9 +137,13 @@ def store_from_message(message: thread_pb2.Store) -> Store:
 
 
 def thread_to_message(
-    thread: Thread, checkpoints: Iterable[Checkpoint] | None = None, *, blobs: bool = True, whole_runs: bool = True
+    thread: Thread,
+    checkpoints: Iterable[Checkpoint] | None = None,
+    *,
+    blobs: bool = True,
+    whole_run: RunId | None = None,
 ) -> thread_pb2.Thread:
-    """A thread, with these checkpoints only where they are given."""
+    """A thread; where they are given, with these checkpoints only, and with only this run's input and output."""
     chosen = thread.store.all_checkpoints() if checkpoints is None else checkpoints
     message = thread_pb2.Thread(
         version=STATE_VERSION,
@@ -149,7 +153,7 @@ def thread_to_message(
         state_updated_at_ms=thread.state_updated_at_ms,
         config=run_pb2.PinnedConfig(pending_writes_enabled=thread.pending_writes_enabled),
         store=store_to_message(thread.store, chosen, blobs=blobs),
-        runs=[run_to_message(run, whole=whole_runs) for run in thread.runs.values()],
+        runs=[run_to_message(run, whole=whole_run in (None, run.run_id)) for run in thread.runs.values()],
         compactions=thread.compactions,
         failure=thread.failure,
         settings=settings_to_message(thread.settings),

@@ -44,7 +44,7 @@ class GuestSetup(_message.Message):
     address: _builtins.str
     """Where the host listens: "unix:/path"."""
     start_method: _builtins.str
-    """"fork" (from a zygote) or "exec"."""
+    """"zygote" (agents are forked from a warm process) or "exec"."""
     preload_entrypoint: _builtins.str
     """The agent that the zygote loads too, where its configuration says so."""
     log_bytes_per_run: _builtins.int

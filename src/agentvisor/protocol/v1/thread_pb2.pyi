@@ -262,7 +262,7 @@ class ReadThread(_message.Message):
     NEWEST_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
-    WITHOUT_RUNS_FIELD_NUMBER: _builtins.int
+    WHOLE_RUN_ID_FIELD_NUMBER: _builtins.int
     WITHOUT_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     HEADS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
@@ -273,8 +273,8 @@ class ReadThread(_message.Message):
     """The newest N of what was asked for; 0: all."""
     before: _builtins.str
     cursor: _builtins.int
-    without_runs: _builtins.bool
-    """Leave the runs' inputs, outputs and specs out."""
+    whole_run_id: _builtins.str
+    """The run that comes with its input and output; the others come without."""
     without_checkpoints: _builtins.bool
     heads: _builtins.bool
     """Only the head of every namespace."""
@@ -286,13 +286,13 @@ class ReadThread(_message.Message):
         newest: _builtins.int = ...,
         before: _builtins.str = ...,
         cursor: _builtins.int = ...,
-        without_runs: _builtins.bool = ...,
+        whole_run_id: _builtins.str = ...,
         without_checkpoints: _builtins.bool = ...,
         heads: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "namespace", b"namespace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "without_checkpoints", b"without_checkpoints", "without_runs", b"without_runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__namespace: _TypeAlias = _typing.Literal["namespace"]  # noqa: Y015
     _WhichOneofArgType__namespace: _TypeAlias = _typing.Literal["_namespace", b"_namespace"]  # noqa: Y015
@@ -365,6 +365,8 @@ class ReadBlobsReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BLOBS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
     @_builtins.property
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]:
         """Bases first; a reply holds about 1.5 MB: ask again for the rest."""
@@ -373,10 +375,11 @@ class ReadBlobsReply(_message.Message):
         self,
         *,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
+        more: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "more", b"more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,262 @@
+"""The store as the one attempt that may write sees it: checks at the door, then the journal, then the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from google.protobuf.struct_pb2 import Struct
+
+from agentvisor.core.errors import (
+    AgentVisorError,
+    Corrupt,
+    InvalidInput,
+    PermissionRefused,
+    StateTooLarge,
+    ValueTooLarge,
+)
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, Operation, PutBlobs
+from agentvisor.core.thread import Thread
+from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
+from agentvisor.host.journal import Journal, Urgency
+from agentvisor.protocol.convert import (
+    blob_from_message,
+    blob_to_message,
+    checkpoint_from_message,
+    operation_to_bytes,
+    projection_from_message,
+    tuple_to_message,
+    writes_from_message,
+)
+from agentvisor.protocol.v1 import store_pb2
+
+PAGE_BYTES = 2_000_000
+"""Of a reply to the SDK; gRPC's default limit is 4 MB."""
+_BATCH_BYTES = 512_000
+"""Of blobs in one operation."""
+_RECORD_BYTES = 512_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """`storage.*`, in bytes."""
+
+    max_inline_value: int
+    max_value: int
+    max_state: int
+
+
+class AttemptStore:
+    """Applies the SDK's requests to the host's view of the thread and journals them.
+
+    The view was read after the attempt got its token (READCONS) and changes only through here.
+    """
+
+    def __init__(self, thread: Thread, journal: Journal, load: LoadBlobs, limits: StoreLimits) -> None:
+        self._thread = thread
+        self._store = thread.store
+        self._journal = journal
+        self._limits = limits
+        self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
+        self._known = {key for one in self._store.all_checkpoints() for key in one.channels.values() if key is not None}
+        self._state_bytes = thread.unsheddable_bytes()
+        """At most what cannot be shed; made exact when it comes near the limit."""
+
+    async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        """Answer one request; a write is answered when it is durable."""
+        match request.WhichOneof("kind"):
+            case "put":
+                return await self._put(request.put)
+            case "put_writes":
+                return await self._put_writes(request.put_writes)
+            case "project":
+                self._log([projection_from_message(request.project)], Urgency.LAZY)
+                return _STORED
+            case "get":
+                return self._get(request.get)
+            case "list":
+                return list_page(self._thread, request.list)
+            case "get_blobs":
+                return await self._get_blobs(request.get_blobs)
+            case "delete_thread":
+                raise PermissionRefused("a run cannot delete the thread that it runs on: delete it over HTTP")
+            case kind:
+                raise InvalidInput(f"this host does not know the request {kind}: it may be older than the SDK")
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
+        checkpoint = checkpoint_from_message(put.checkpoint)
+        self._check_record(checkpoint)
+        fresh: list[Blob] = []
+        try:
+            await self._check_blobs(put.blobs, checkpoint, fresh)
+            self._check_state(checkpoint, fresh)
+        except AgentVisorError:
+            for blob in fresh:  # not journalled: a later put must bring it again
+                del self._store.blobs[blob.key]
+            raise
+        self._known.update(blob.key for blob in fresh)
+        await self._log([*_batches(fresh), checkpoint], Urgency.NOW)
+        return _STORED
+
+    def _check_record(self, checkpoint: Checkpoint) -> None:
+        if not checkpoint.checkpoint_id:
+            raise InvalidInput("a checkpoint needs an id", field="checkpoint_id")
+        if checkpoint.stored_bytes > _RECORD_BYTES:
+            raise ValueTooLarge(
+                f"checkpoint {checkpoint.checkpoint_id} without its values has {checkpoint.stored_bytes} bytes, "
+                f"the limit is {_RECORD_BYTES}: keep fewer channels or less metadata",
+                limit=str(_RECORD_BYTES),
+            )
+
+    async def _check_blobs(self, messages: Iterable[store_pb2.Blob], checkpoint: Checkpoint, fresh: list[Blob]) -> None:
+        """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
+        names = {key: name for name, key in checkpoint.channels.items() if key is not None}
+        for message in messages:
+            blob = blob_from_message(message)
+            if blob.key in self._known or blob.key in self._store.blobs:
+                continue
+            limit = self._limits.max_inline_value
+            if blob.stored_bytes > limit:
+                raise ValueTooLarge(
+                    f"channel {names.get(blob.key, '?')!r} of thread {self._thread.thread_id} has {blob.stored_bytes} "
+                    f"bytes as stored, the limit is {limit} (storage.max_inline_value)",
+                    channel=names.get(blob.key, ""),
+                    limit=str(limit),
+                )
+            await self._shelf.check(blob)
+            self._store.apply(PutBlobs((blob,)))
+            fresh.append(blob)
+        for key, name in names.items():
+            if key not in self._known and key not in self._store.blobs:
+                raise Corrupt(
+                    f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
+                )
+
+    def _check_state(self, checkpoint: Checkpoint, fresh: list[Blob]) -> None:
+        """Refuse what no compaction could make fit, before it is acknowledged."""
+        limit = self._limits.max_state
+        more = checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh)
+        self._state_bytes += more
+        if self._state_bytes <= limit:
+            return
+        self._state_bytes = self._thread.unsheddable_bytes() + more
+        if self._state_bytes > limit:
+            self._state_bytes -= more
+            raise StateTooLarge(
+                f"thread {self._thread.thread_id} would have {self._state_bytes + more} bytes that cannot be left out, "
+                f"the limit is {limit} (storage.max_state): store references to large values instead",
+                limit=str(limit),
+            )
+
+    async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
+        writes = writes_from_message(message)
+        limit = self._limits.max_inline_value
+        if writes.stored_bytes > limit:
+            largest = max(writes.writes, key=lambda one: len(one.data))
+            raise ValueTooLarge(
+                f"the writes of task {writes.task_id} have {writes.stored_bytes} bytes as stored, the limit is {limit} "
+                f"(storage.max_inline_value); the largest is to channel {largest.channel!r}",
+                channel=largest.channel,
+                limit=str(limit),
+            )
+        self._state_bytes += writes.stored_bytes
+        await self._log([writes], Urgency.SOON)
+        return _STORED
+
+    def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
+        entries: list[bytes] = []
+        for operation in operations:
+            self._store.apply(operation)
+            entries.append(operation_to_bytes(operation))
+        return self._journal.append(entries, urgency)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def _get(self, asked: store_pb2.GetCheckpoint) -> store_pb2.StoreReply:
+        wanted = CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None
+        return found(self._store.get(Namespace(asked.namespace), wanted))
+
+    async def _get_blobs(self, asked: store_pb2.GetBlobs) -> store_pb2.StoreReply:
+        have = frozenset(BlobKey(key) for key in asked.have)
+        return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
+
+
+_STORED = store_pb2.StoreReply(stored=store_pb2.Stored())
+
+
+def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
+    """The reply to a get; there may be no such checkpoint."""
+    reply = store_pb2.StoreReply(found=store_pb2.Found())
+    if one is not None:
+        reply.found.tuple.CopyFrom(tuple_to_message(one))
+    return reply
+
+
+def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
+    """As many as fit; the SDK asks again for the rest."""
+    reply, size = store_pb2.StoreReply(blobs=store_pb2.Blobs()), 0
+    for blob in blobs:
+        if size and size + blob.stored_bytes > PAGE_BYTES:
+            break
+        reply.blobs.blobs.append(blob_to_message(blob))
+        size += blob.stored_bytes
+    return reply
+
+
+def list_page(thread: Thread, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
+    """A page of one thread's checkpoints, newest first."""
+    reply, size = store_pb2.StoreReply(listed=store_pb2.Listed()), 0
+    for checkpoint in _listed(thread, asked):
+        if size > PAGE_BYTES:
+            reply.listed.more = True
+            break
+        one = CheckpointTuple(checkpoint, thread.store.pending(checkpoint.key))
+        size += checkpoint.stored_bytes + sum(writes.stored_bytes for writes in one.pending)
+        reply.listed.checkpoints.append(
+            store_pb2.ListedCheckpoint(thread_id=thread.thread_id, tuple=tuple_to_message(one))
+        )
+    return reply
+
+
+def _listed(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
+    left = asked.limit if asked.HasField("limit") else None
+    after = (asked.after_id, asked.after_namespace) if asked.after_id else None
+    for checkpoint in thread.store.newest_first(
+        Namespace(asked.namespace) if asked.HasField("namespace") else None,
+        checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
+        before=CheckpointId(asked.before) if asked.before else None,
+    ):
+        if after is not None and (checkpoint.checkpoint_id, checkpoint.namespace) >= after:
+            continue
+        if not matches(checkpoint.metadata, asked.filter):
+            continue
+        if left is not None:
+            if left == 0:
+                return
+            left -= 1
+        yield checkpoint
+
+
+def matches(metadata: bytes, wanted: Struct) -> bool:
+    """Every wanted key is there with an equal value."""
+    if not wanted.fields:
+        return True
+    fields = Struct.FromString(metadata).fields
+    return all(key in fields and fields[key] == value for key, value in wanted.fields.items())
+
+
+def _batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
+    """Blobs in operations of a bounded size, so that no signal carries more than one large value."""
+    batch, size = list[Blob](), 0
+    for blob in blobs:
+        if batch and size + blob.stored_bytes > _BATCH_BYTES:
+            yield PutBlobs(tuple(batch))
+            batch, size = [], 0
+        batch.append(blob)
+        size += blob.stored_bytes
+    if batch:
+        yield PutBlobs(tuple(batch))

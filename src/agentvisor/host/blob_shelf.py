@@ -1,0 +1,93 @@
+"""The blobs of one thread as a host knows them: checks what comes in, and finds what is asked for.
+
+Nothing is built out of the bytes: a difference is applied to the host's own copy and its hash compared, that is all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+
+from agentvisor.core.errors import Corrupt
+from agentvisor.core.ids import BlobKey
+from agentvisor.core.records import Blob
+from agentvisor.core.store import Store
+from agentvisor.protocol import blobs as codec
+
+LoadBlobs = Callable[[list[BlobKey]], Awaitable[list[Blob]]]
+"""Stored blobs of these keys with all that they are based on, bases first; unknown ones are left out."""
+
+_OFF_LOOP = 256 * 1024
+"""Bytes from which decoding leaves the event loop."""
+_CACHE_BYTES = 64 * 1024 * 1024
+
+
+class BlobShelf:
+    """Stored forms live in the store that is given; decoded bytes in a bounded cache beside it."""
+
+    def __init__(self, store: Store, load: LoadBlobs, *, max_value_bytes: int) -> None:
+        self._store = store
+        self._load = load
+        self._max_value = max_value_bytes
+        self._decoded: OrderedDict[BlobKey, bytes] = OrderedDict()
+        self._cached = 0
+
+    async def stored(self, keys: Iterable[BlobKey], *, have: frozenset[BlobKey] = frozenset()) -> list[Blob]:
+        """The blobs with what they are based on, bases first; what the caller has is left out."""
+        wanted = list(keys)
+        missing = [key for key in wanted if self._incomplete(key, have)]
+        if missing:
+            for blob in await self._load(missing):
+                self._store.blobs.setdefault(blob.key, blob)
+        return self._store.chain(wanted, have=have)
+
+    def _incomplete(self, key: BlobKey, have: frozenset[BlobKey]) -> bool:
+        at: BlobKey | None = key
+        while at is not None and at not in have:
+            blob = self._store.blobs.get(at)
+            if blob is None:
+                return True
+            at = blob.base
+        return False
+
+    async def check(self, blob: Blob) -> None:
+        """Decode a blob that a guest sent; `Corrupt` or `ValueTooLarge` where it is not what it says."""
+        base = None
+        if blob.base is not None:
+            base = await self.decoded(blob.base)
+            if blob.depth != self._store.blobs[blob.base].depth + 1:
+                raise Corrupt(f"blob {blob.key.hex()[:16]} gives a wrong depth")
+        elif blob.depth:
+            raise Corrupt(f"blob {blob.key.hex()[:16]} gives a depth without a base")
+        self._keep(blob.key, await self._decode(blob, base))
+
+    async def decoded(self, key: BlobKey) -> bytes:
+        """The value's bytes; `Corrupt` where the thread has no such blob."""
+        found = self._decoded.get(key)
+        if found is not None:
+            self._decoded.move_to_end(key)
+            return found
+        data = None
+        for blob in await self.stored([key], have=frozenset(self._decoded)):
+            # A chain is a line: each is based on the one before, the first on one that is decoded already.
+            base = data if data is not None or blob.base is None else self._decoded.get(blob.base)
+            data = await self._decode(blob, base)
+            self._keep(blob.key, data)
+        if data is None:
+            raise Corrupt(f"the thread has no blob {key.hex()[:16]}")
+        return data
+
+    async def _decode(self, blob: Blob, base: bytes | None) -> bytes:
+        if blob.size < _OFF_LOOP:
+            return codec.decode(blob, base, self._max_value)
+        return await asyncio.to_thread(codec.decode, blob, base, self._max_value)
+
+    def _keep(self, key: BlobKey, data: bytes) -> None:
+        if key in self._decoded:
+            return
+        self._decoded[key] = data
+        self._cached += len(data)
+        while self._cached > _CACHE_BYTES and len(self._decoded) > 1:
+            _, dropped = self._decoded.popitem(last=False)
+            self._cached -= len(dropped)

@@ -1,0 +1,311 @@
+"""The one door to threads: what HTTP, the command line and clients outside may ask of them.
+
+Raises nothing but the errors of `agentvisor.core.errors`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from time import time
+
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from agentvisor.core.errors import Conflict, InvalidInput, NotFound, Unavailable, ValueTooLarge
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.records import Blob
+from agentvisor.core.runs import Run
+from agentvisor.core.store import Store
+from agentvisor.core.thread import STATE_VERSION, Settings, Thread
+from agentvisor.host.blob_shelf import BlobShelf
+from agentvisor.host.threads_delete import delete_thread
+from agentvisor.host.threads_read import ThreadReader, unavailable
+from agentvisor.host.workflow.refusals import refusal
+from agentvisor.host.workflow.thread import WORKFLOW
+from agentvisor.protocol.metadata import metadata_to_struct
+from agentvisor.protocol.threads import run_from_message, settings_to_message
+from agentvisor.protocol.v1 import run_pb2, thread_pb2
+
+_RPC_TIMEOUT = timedelta(seconds=10)
+_UPDATE_TRIES = 5
+_POLL = 0.02
+_POLL_MOST = 1.0
+_FILTER_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f]{0,150}")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadDefaults:
+    """What the configuration says of new threads, and of sizes."""
+
+    task_queue: str
+    pending_writes_enabled: bool
+    settings: Settings
+    max_input: int
+    max_value: int
+
+
+class Threads:
+    """Threads of one Temporal namespace and task queue; holds nothing that matters."""
+
+    def __init__(self, client: Client, defaults: ThreadDefaults) -> None:
+        self._client = client
+        self._defaults = defaults
+        self._reader = ThreadReader(client)
+        self._ended: dict[RunId, asyncio.Event] = {}
+
+    # --- threads ---------------------------------------------------------------------------------------------------
+
+    async def create(self, thread_id: ThreadId, metadata: Mapping[str, object], *, exist_ok: bool) -> Thread:
+        """Create a thread. `Conflict` where it exists, unless that is fine."""
+        try:
+            await self._client.start_workflow(
+                WORKFLOW,
+                self._initial(thread_id, metadata),
+                id=thread_id,
+                task_queue=self._defaults.task_queue,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                rpc_timeout=_RPC_TIMEOUT,
+            )
+        except WorkflowAlreadyStartedError as error:
+            if not exist_ok:
+                raise Conflict(f"thread {thread_id} exists already", thread_id=thread_id) from error
+        except RPCError as error:
+            raise unavailable(thread_id, error) from error
+        return await self.get(thread_id)
+
+    def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> bytes:
+        now = int(time() * 1000)
+        return thread_pb2.Thread(
+            version=STATE_VERSION,
+            thread_id=thread_id,
+            created_at_ms=now,
+            updated_at_ms=now,
+            state_updated_at_ms=now,
+            config=run_pb2.PinnedConfig(pending_writes_enabled=self._defaults.pending_writes_enabled),
+            metadata=metadata_to_struct(metadata),
+            settings=settings_to_message(self._defaults.settings),
+        ).SerializeToString()
+
+    async def get(self, thread_id: ThreadId) -> Thread:
+        """The thread with its runs and the head of every namespace."""
+        return await self._reader.read(thread_id, thread_pb2.ReadThread(heads=True, whole_run_id=_NONE))
+
+    async def read(
+        self,
+        thread_id: ThreadId,
+        *,
+        namespace: Namespace | None = None,
+        checkpoint_id: CheckpointId | None = None,
+        before: CheckpointId | None = None,
+        newest: int = 0,
+    ) -> Thread:
+        """The thread with the selected checkpoints; what a live attempt has just logged may come on top of those."""
+        asked = thread_pb2.ReadThread(
+            namespace=namespace,
+            checkpoint_id=checkpoint_id or "",
+            before=before or "",
+            newest=newest,
+            whole_run_id=_NONE,
+        )
+        return await self._reader.read(thread_id, asked)
+
+    async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> dict[BlobKey, tuple[str, bytes]]:
+        """Decoded values: key to (serde type, bytes). Unknown keys are left out."""
+        wanted = list(dict.fromkeys(keys))
+        if not wanted:
+            return {}
+        store = Store()
+
+        async def load(missing: list[BlobKey]) -> list[Blob]:
+            return await self._reader.blobs(thread_id, missing)
+
+        shelf = BlobShelf(store, load, max_value_bytes=self._defaults.max_value)
+        await shelf.stored(wanted)
+        if any(key not in store.blobs for key in wanted):
+            # Not in the workflow's state yet: the live attempt's log has them.
+            live = await self._reader.read(
+                thread_id, thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
+            )
+            for blob in live.store.blobs.values():
+                store.blobs.setdefault(blob.key, blob)
+        found: dict[BlobKey, tuple[str, bytes]] = {}
+        for key in wanted:
+            if key in store.blobs:
+                found[key] = (store.blobs[key].type, await shelf.decoded(key))
+        return found
+
+    async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
+        """Set these keys of the thread's metadata, leave the others."""
+        request = run_pb2.UpdateThread(metadata=metadata_to_struct(metadata))
+        await self._update(thread_id, "update_thread", request.SerializeToString())
+        return await self.get(thread_id)
+
+    async def delete(self, thread_id: ThreadId) -> None:
+        """Remove the thread from Temporal, every execution of it; a live attempt is fenced by that."""
+        await self._reader.describe(thread_id)
+        await delete_thread(self._client, thread_id)
+
+    async def search(
+        self,
+        *,
+        metadata: Mapping[str, str],
+        status: str | None,
+        ids: Sequence[ThreadId] | None,
+        limit: int,
+        offset: int,
+    ) -> list[ThreadId]:
+        """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
+        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'"]
+        if status is not None:
+            terms.append(f"AgentVisorStatus = '{_plain(status)}'")
+        if ids is not None:
+            terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
+        for key, value in metadata.items():
+            if not _FILTER_KEY.fullmatch(key):
+                raise InvalidInput(
+                    f"metadata key {key[:80]!r} cannot be searched: use letters, digits, _ . : -", field=key
+                )
+            terms.append(f"AgentVisorMetadata = '{_plain(f'{key}={value}')}'")
+        found: list[ThreadId] = []
+        try:
+            listed = self._client.list_workflows(" AND ".join(terms), limit=limit + offset)
+            found.extend([ThreadId(one.id) async for one in listed])
+        except RPCError as error:
+            raise Unavailable(f"Temporal could not list threads ({error.status.name}): {error.message}") from error
+        return found[offset:]
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    async def start_run(
+        self, thread_id: ThreadId, spec: run_pb2.RunSpec, *, create: bool, thread_metadata: Mapping[str, object]
+    ) -> Run:
+        """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing."""
+        body = spec.SerializeToString()
+        if len(body) > self._defaults.max_input:
+            raise ValueTooLarge(
+                f"the run's input has {len(body)} bytes, the limit is {self._defaults.max_input} (storage.max_input): "
+                "pass references to large data",
+                limit=str(self._defaults.max_input),
+            )
+        request = run_pb2.StartRun(spec=spec, settings=settings_to_message(self._defaults.settings)).SerializeToString()
+        start = None
+        if create:
+            start = self._initial(thread_id, thread_metadata)
+        reply = await self._update(thread_id, "start_run", request, update_id=spec.run_id, start=start)
+        return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
+
+    async def cancel_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
+        """Accept a cancel, durably: no attempt starts after it. `NotFound` for an unknown or finished run."""
+        request = run_pb2.CancelRun(run_id=run_id).SerializeToString()
+        return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
+
+    async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
+        """The run with its input and output."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=run_id)
+        run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
+        if run is None:
+            await self._reader.describe(thread_id)
+            raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
+        return run
+
+    async def wait_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
+        """The run once it has ended, however long that takes; an outage of Temporal is waited out."""
+        pause = _POLL
+        hint = self._ended.setdefault(run_id, asyncio.Event())
+        while True:
+            try:
+                run = await self.get_run(thread_id, run_id)
+            except Unavailable:
+                run = None
+            if run is not None and run.status.terminal:
+                self._ended.pop(run_id, None)
+                return run
+            try:
+                async with asyncio.timeout(pause):
+                    await hint.wait()
+                hint.clear()
+                pause = _POLL
+            except TimeoutError:
+                pause = min(pause * 1.5, _POLL_MOST)
+
+    def attempt_ended(self, run_id: RunId) -> None:
+        """A hint from this host's attempts: waiting for the run is worth a look."""
+        hint = self._ended.get(run_id)
+        if hint is not None:
+            hint.set()
+
+    # --- Temporal --------------------------------------------------------------------------------------------------
+
+    async def _update(
+        self,
+        thread_id: ThreadId,
+        name: str,
+        argument: bytes,
+        *,
+        update_id: str | None = None,
+        start: bytes | None = None,
+    ) -> bytes:
+        """Send an update and wait for its answer; one that met continue-as-new is sent again under the same id."""
+        failed: Exception | None = None
+        for attempt in range(_UPDATE_TRIES):
+            try:
+                return await self._update_once(thread_id, name, argument, update_id, start)
+            except WorkflowUpdateFailedError as error:
+                raise refusal(error.cause) from error
+            except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+                failed = error
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND and start is None:
+                    raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error
+                failed = error
+            await asyncio.sleep(_POLL * 2**attempt)
+        raise Unavailable(f"thread {thread_id} did not answer {name}: {failed}") from failed
+
+    async def _update_once(
+        self, thread_id: ThreadId, name: str, argument: bytes, update_id: str | None, start: bytes | None
+    ) -> bytes:
+        if start is None:
+            handle: WorkflowHandle[object, object] = self._client.get_workflow_handle(thread_id)
+            return await handle.execute_update(  # pyright: ignore[reportUnknownMemberType] - Temporal's signature
+                name, argument, id=update_id, result_type=bytes, rpc_timeout=_RPC_TIMEOUT
+            )
+        operation = WithStartWorkflowOperation[object, object](
+            WORKFLOW,
+            start,
+            id=thread_id,
+            task_queue=self._defaults.task_queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+        )
+        return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType] - the same
+            name,
+            argument,
+            start_workflow_operation=operation,
+            id=update_id,
+            result_type=bytes,
+            rpc_timeout=_RPC_TIMEOUT,
+        )
+
+
+_NONE = "-"
+"""Names no run: every run comes without its input and output."""
+
+
+def _plain(text: str) -> str:
+    if not _FILTER_VALUE.fullmatch(text):
+        raise InvalidInput(
+            f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 150 at most"
+        )
+    return text

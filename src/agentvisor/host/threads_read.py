@@ -1,0 +1,167 @@
+"""A thread as it is now: the workflow's state with the live attempt's log laid over it.
+
+DESCFIRST: the pending heartbeat is read first, then the state; the other order misses acknowledged operations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import WorkflowExecutionStatus
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from agentvisor.core.errors import Internal, NotFound, Unavailable
+from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.journal import Stretch, arrival
+from agentvisor.core.records import Blob
+from agentvisor.core.thread import Thread
+from agentvisor.protocol.convert import blob_from_message, operations_from
+from agentvisor.protocol.threads import thread_from_message
+from agentvisor.protocol.v1 import journal_pb2, thread_pb2
+
+_TRIES = 20
+_RPC_TIMEOUT = timedelta(seconds=10)
+_PAUSE = 0.02
+
+
+class Opened(NamedTuple):
+    """A thread as the workflow holds it, without anybody's log, and the size of what it can never leave out."""
+
+    thread: Thread
+    unsheddable_bytes: int
+
+
+class ThreadReader:
+    """Reads of one Temporal namespace; holds nothing."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
+        """The thread with what was asked for, every acknowledged operation included. `NotFound`, `Unavailable`."""
+        for attempt in range(_TRIES):
+            log = await self._pending_log(thread_id)
+            thread = await self.state(thread_id, asked)
+            if log is None or _lay_over(thread, log):
+                return thread
+            await asyncio.sleep(_PAUSE * min(attempt, 5))
+        raise Unavailable(f"thread {thread_id} is being written too fast to be read consistently: try again")
+
+    async def state(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
+        """The workflow's own state, all pages of it."""
+        for _ in range(_TRIES):
+            thread = await self._pages(thread_id, asked)
+            if thread is not None:
+                return thread
+        raise Unavailable(f"thread {thread_id} changes too fast to be read in pages: try again")
+
+    async def _pages(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread | None:
+        """None where the state changed between two pages."""
+        whole: thread_pb2.Thread | None = None
+        page = thread_pb2.ReadThread()
+        page.CopyFrom(asked)
+        revision = 0
+        while True:
+            answer = await self._query(thread_id, "read_thread", page.SerializeToString())
+            reply = thread_pb2.ReadThreadReply.FromString(answer)
+            if whole is None:
+                whole, revision = reply.thread, reply.revision
+            elif reply.revision != revision:
+                return None
+            else:
+                whole.store.checkpoints.extend(reply.thread.store.checkpoints)
+                whole.store.orphans.extend(reply.thread.store.orphans)
+                whole.store.projections.extend(reply.thread.store.projections)
+            if not reply.cursor:
+                return thread_from_message(whole)
+            page.cursor = reply.cursor
+
+    async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> list[Blob]:
+        """Stored blobs with all that they are based on, bases first; unknown keys are left out."""
+        wanted = list(keys)
+        found: dict[BlobKey, Blob] = {}
+        while True:
+            asked = thread_pb2.ReadBlobs(keys=wanted, have=list(found))
+            reply = thread_pb2.ReadBlobsReply.FromString(
+                await self._query(thread_id, "read_blobs", asked.SerializeToString())
+            )
+            for message in reply.blobs:
+                blob = blob_from_message(message)
+                found[blob.key] = blob
+            if not reply.more:
+                return list(found.values())
+
+    async def _query(self, thread_id: ThreadId, name: str, argument: bytes) -> bytes:
+        """A query; one that waits behind a workflow task is tried again (Temporal buffers one and refuses others)."""
+        handle = self._client.get_workflow_handle(thread_id)
+        for attempt in range(_TRIES):
+            try:
+                return await handle.query(name, argument, result_type=bytes, rpc_timeout=_RPC_TIMEOUT)
+            except WorkflowQueryFailedError as error:
+                raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    raise _missing(thread_id) from error
+                if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED or attempt == _TRIES - 1:
+                    raise unavailable(thread_id, error) from error
+                await asyncio.sleep(_PAUSE * (attempt + 1))
+        raise Unavailable(f"thread {thread_id} is too busy to be read: try again")
+
+    async def _pending_log(self, thread_id: ThreadId) -> journal_pb2.Log | None:
+        description = await self.describe(thread_id)
+        for pending in description.pending_activities:
+            if not pending.heartbeat_details.payloads:
+                continue
+            details: list[object] = await self._client.data_converter.decode(
+                pending.heartbeat_details.payloads, [bytes]
+            )
+            if details and isinstance(details[0], bytes):
+                try:
+                    return journal_pb2.Log.FromString(details[0])
+                except DecodeError:
+                    return None
+        return None
+
+    async def describe(self, thread_id: ThreadId) -> DescribeWorkflowExecutionResponse:
+        """The open execution of a thread; `NotFound` where there is none."""
+        request = DescribeWorkflowExecutionRequest(
+            namespace=self._client.namespace, execution=WorkflowExecution(workflow_id=thread_id)
+        )
+        try:
+            description = await self._client.workflow_service.describe_workflow_execution(
+                request, retry=True, timeout=_RPC_TIMEOUT
+            )
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise _missing(thread_id) from error
+            raise unavailable(thread_id, error) from error
+        if description.workflow_execution_info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING:
+            raise _missing(thread_id)
+        return description
+
+
+def _lay_over(thread: Thread, log: journal_pb2.Log) -> bool:
+    """Apply what the log has beyond the state; False where operations between the two are missing: read again."""
+    attempt = AttemptId(RunId(log.run_id), log.attempt)
+    if thread.active is None or not thread.is_current(attempt):
+        return True  # the state is newer: it took that attempt's log in when the attempt ended
+    came = arrival(thread.active.applied_seq, Stretch(log.first_seq, tuple(log.entries)))
+    if came.gap:
+        return False
+    thread.apply(operations_from(came.fresh), log.host_id, log.committed_at_ms, log.committed_at_ms)
+    return True
+
+
+def _missing(thread_id: ThreadId) -> NotFound:
+    return NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
+
+
+def unavailable(thread_id: ThreadId, error: RPCError) -> Unavailable:
+    return Unavailable(f"Temporal did not answer for thread {thread_id} ({error.status.name}): {error.message}")
