@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agentvisor.core.errors import PermissionRefused
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.protocol.v1.guest_pb2 import AgentTask
 
 
 class RunTicket(NamedTuple):
@@ -22,6 +23,11 @@ class RunTicket(NamedTuple):
     thread_id: ThreadId
     run_id: RunId
     attempt: int
+
+    @classmethod
+    def of(cls, task: AgentTask) -> RunTicket:
+        """The ticket of a task."""
+        return cls(ThreadId(task.thread_id), RunId(task.run_id), task.attempt)
 
     def signed(self, key: bytes) -> str:
         """Return the ticket as text that only a holder of `key` can make."""

@@ -1,0 +1,129 @@
+"""The agent process: one run of a user's agent, from its task to its last word.
+
+Forked by the zygote, or started as `python -m agentvisor.guest.agent SUPERVISOR_PID CHANNEL_FD`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import io
+import os
+import signal
+import sys
+import threading
+from typing import NamedTuple, NoReturn
+
+from agentvisor.guest.cancellation import Cancellation
+from agentvisor.guest.family import adopt_orphans, die_with_parent
+from agentvisor.guest.loader import CouldNotLoad, load
+from agentvisor.guest.user_traceback import UserTraceback
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
+
+AGENT_ERROR = 70
+"""Exit code of a process whose agent raised (EX_SOFTWARE)."""
+
+
+class Verdict(NamedTuple):
+    """How the process ends: its exit code, and its last word unless the code says it all."""
+
+    code: int
+    outcome: Outcome | None = None
+
+
+def main() -> None:
+    """Be an agent that was started, not forked."""
+    supervisor, channel = int(sys.argv[1]), int(sys.argv[2])
+    die_with_parent(supervisor, signal.SIGKILL)
+    adopt_orphans()
+    os.set_inheritable(channel, False)
+    live(channel)
+
+
+def live(channel_fd: int) -> NoReturn:
+    """Run the agent that the channel's first message names, then end the process."""
+    os.environ["AGENTVISOR_CHANNEL_FD"] = str(channel_fd)
+    _show_output_at_once()
+    # The SDK reads the variables when it is imported for the first time.
+    from agentvisor.client.socketpair import Channel
+
+    channel = Channel(channel_fd)
+    task = channel.receive_task()
+    cancellation = Cancellation()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    channel.start_reader(cancellation.request)
+    verdict = _judge(task, channel, cancellation)
+    # The last word is near: an interrupt that comes now is too late.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if verdict.outcome is not None:
+        channel.send_outcome(verdict.outcome)
+    _leave(verdict.code)
+
+
+def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Verdict:
+    from agentvisor.guest.runner import runner_for
+
+    try:
+        agent = load(task.entrypoint, task.search_path)
+        return Verdict(0, runner_for(task.framework, agent)(agent, task, channel, cancellation))
+    except CouldNotLoad as error:
+        return Verdict(
+            AGENT_ERROR,
+            Outcome(
+                kind=Outcome.KIND_COULD_NOT_LOAD,
+                error_type=error.error_type,
+                error_message=error.message,
+                traceback=error.traceback,
+            ),
+        )
+    except SystemExit as error:
+        return _judge_exit(error)
+    except BaseException as error:
+        if cancellation.requested and isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+            return Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED))
+        return _judge_error(error)
+
+
+def _judge_exit(error: SystemExit) -> Verdict:
+    match error.code:
+        case None | 0:
+            return Verdict(0, Outcome(kind=Outcome.KIND_COMPLETED, output=b"null"))
+        case int():
+            return Verdict(error.code)
+        case _:
+            # As the interpreter does.
+            sys.stderr.write(f"{error.code}\n")
+            return Verdict(1)
+
+
+def _judge_error(error: BaseException) -> Verdict:
+    told = UserTraceback.of(error)
+    outcome = Outcome(
+        kind=Outcome.KIND_FAILED, error_type=told.error_type, error_message=told.message, traceback=told.text
+    )
+    return Verdict(AGENT_ERROR, outcome)
+
+
+def _show_output_at_once() -> None:
+    # New objects: those of the zygote were made for other files.
+    sys.stdout = sys.__stdout__ = _lines_to(1)
+    sys.stderr = sys.__stderr__ = _lines_to(2)
+
+
+def _lines_to(file: int) -> io.TextIOWrapper:
+    return open(file, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115 (an open file, for the whole process)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process as the interpreter would, without taking its memory apart object by object."""
+    try:
+        threading._shutdown()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType] (waits for threads, as the interpreter does)
+        atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What runs an agent of one kind: the protocol that runners keep, and the choice among them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from agentvisor.client.socketpair import Channel
+from agentvisor.core.errors import InvalidInput
+from agentvisor.guest.cancellation import Cancellation
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
+
+
+class Runner(Protocol):
+    """Runs one agent to its end."""
+
+    def __call__(self, agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
+        """Return COMPLETED or PAUSED, with everything that was written acknowledged; raise what the agent raises."""
+        ...
+
+
+def runner_for(framework: str, agent: object) -> Runner:
+    """Choose by the configured framework, or else by what the agent is. Imports that framework only."""
+    match framework or told_framework(agent):
+        case "langgraph":
+            from agentvisor.guest.runners.langgraph import run_graph
+
+            return run_graph
+        case "function":
+            from agentvisor.guest.runners.function import run_function
+
+            return run_function
+        case unknown:
+            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph or function")
+
+
+def told_framework(agent: object) -> str:
+    """Tell an agent's framework without importing any."""
+    kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
+    if any(_is_of("langgraph", kind.__module__) for kind in kinds):
+        return "langgraph"
+    annotations: object = getattr(agent, "__annotations__", None)
+    if isinstance(annotations, dict) and _makes_graphs(annotations.get("return")):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return "langgraph"
+    return "function"
+
+
+_GRAPH_TYPES = ("StateGraph", "CompiledStateGraph", "CompiledGraph", "Pregel")
+
+
+def _makes_graphs(returned: object) -> bool:
+    if isinstance(returned, str):
+        # Annotations may be text (from __future__ import annotations).
+        return any(returned.split("[")[0].rpartition(".")[2] == name for name in _GRAPH_TYPES)
+    module = getattr(returned, "__module__", "")
+    return isinstance(module, str) and _is_of("langgraph", module)
+
+
+def _is_of(package: str, module: str) -> bool:
+    return module == package or module.startswith(f"{package}.")

@@ -1,0 +1,1 @@
+"""One file per framework: how an agent of that kind is run, and the only place that knows the framework."""

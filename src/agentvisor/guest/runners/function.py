@@ -1,0 +1,113 @@
+"""Runs a plain Python agent: `agent(input)` or `agent(input, context)`, a function, coroutine or generator of events."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from dataclasses import dataclass, field
+from typing import cast
+
+from agentvisor.client.socketpair import Channel
+from agentvisor.core.errors import InvalidInput
+from agentvisor.guest import plain_json
+from agentvisor.guest.cancellation import Cancellation
+from agentvisor.protocol.metadata import Json, metadata_from_struct
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome, StreamEvent, StreamEvents
+
+CONTEXT_NAMES = {"context", "ctx"}
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """What an agent may know of its run; passed as its second argument."""
+
+    thread_id: str
+    run_id: str
+    attempt: int
+    """Counts from 1; above 1 the run was restarted."""
+    metadata: dict[str, Json] = field(default_factory=dict[str, Json])
+    command: dict[str, object] | None = None
+    """The caller's command where the run came with one: {"resume": an answer}."""
+
+
+def run_function(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
+    """Call the agent; what it yields are events, what it returns is the run's output."""
+    if not callable(agent):
+        raise InvalidInput(
+            f"{task.entrypoint} is a {type(agent).__qualname__}: an agent is a function of its input, or a LangGraph graph"
+        )
+    result = agent(*_arguments(agent, task))
+    events = _Events(channel)
+    if inspect.isgenerator(result):
+        output = _drain(result, events)
+    elif inspect.isasyncgen(result):
+        output = asyncio.run(cancellation.guard(_adrain(result, events)))
+    elif inspect.isawaitable(result):
+        output = asyncio.run(cancellation.guard(cast("Coroutine[object, object, object]", _await(result))))
+    else:
+        output = result
+    return Outcome(
+        kind=Outcome.KIND_PAUSED if _is_paused(output) else Outcome.KIND_COMPLETED,
+        output=plain_json.encode(output, "output"),
+    )
+
+
+class _Events:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.last: object = None
+
+    def send(self, event: object) -> None:
+        self.last = event
+        data = plain_json.encode(event, "event")
+        self._channel.send_events(StreamEvents(events=[StreamEvent(mode="custom", data=data)]))
+
+
+async def _await(result: object) -> object:
+    return await cast("Coroutine[object, object, object]", result)
+
+
+def _drain(generator: Generator[object, None, object], events: _Events) -> object:
+    """Send what it yields; return its return value, or where it has none what it yielded last."""
+    while True:
+        try:
+            event = next(generator)
+        except StopIteration as end:
+            value = cast("object", end.value)
+            return events.last if value is None else value
+        events.send(event)
+
+
+async def _adrain(generator: AsyncGenerator[object, None], events: _Events) -> object:
+    async for event in generator:
+        events.send(event)
+    return events.last
+
+
+def _arguments(agent: Callable[..., object], task: AgentTask) -> list[object]:
+    spec = task.spec
+    arguments: list[object] = [json.loads(spec.input) if spec.input else None]
+    if _takes_context(agent):
+        command = json.loads(spec.command) if spec.command else None
+        metadata = metadata_from_struct(spec.metadata)
+        arguments.append(AgentContext(task.thread_id, task.run_id, task.attempt, metadata, command))
+    return arguments
+
+
+def _takes_context(agent: Callable[..., object]) -> bool:
+    """Whether it has a second argument that is required, or is called context."""
+    try:
+        parameters = list(inspect.signature(agent).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    positional = [one for one in parameters if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
+    return len(positional) > 1 and (
+        positional[1].default is inspect.Parameter.empty or positional[1].name in CONTEXT_NAMES
+    )
+
+
+def _is_paused(output: object) -> bool:
+    """A graph that the agent invoked itself, and whose result it returned, stopped at interrupt()."""
+    return isinstance(output, dict) and bool(cast("dict[str, object]", output).get("__interrupt__"))

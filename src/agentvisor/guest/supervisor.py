@@ -1,0 +1,171 @@
+"""The supervisor: the guest's end of the stream to the host, and the parent of everything in the guest.
+
+It holds the token, never imports an agent's code, and ends the whole guest when the host is gone.
+`python -m agentvisor.guest.supervisor HOST_PID`, with a GuestSetup on standard input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+from agentvisor.guest.agent_process import AgentProcess
+from agentvisor.guest.control import Preload
+from agentvisor.guest.descendants import Descendants, Exit
+from agentvisor.guest.family import LINUX, adopt_orphans, die_with_parent, hide_memory
+from agentvisor.guest.zygote_link import ForkRefused, ZygoteLink
+from agentvisor.protocol.v1.guest_pb2 import FromGuest, GuestHeartbeat, GuestSetup, Hello, StartAgent, ToGuest
+
+HEARTBEAT_SECONDS = 1.0
+OUTBOX = 64
+"""Messages that may wait for the host; then the agents' channels wait too."""
+
+
+def main() -> None:
+    """Be a guest until the host ends the stream or dies."""
+    die_with_parent(int(sys.argv[1]), signal.SIGTERM)
+    hide_memory()
+    adopt_orphans()
+    setup = GuestSetup.FromString(sys.stdin.buffer.read())
+    asyncio.run(Supervisor(setup).run())
+
+
+class Supervisor:
+    """All agents of one guest."""
+
+    def __init__(self, setup: GuestSetup) -> None:
+        self._setup = setup
+        self._descendants = Descendants()
+        self._zygote: ZygoteLink | None = None
+        self._warming = asyncio.Lock()
+        self._outbox: asyncio.Queue[FromGuest] = asyncio.Queue(OUTBOX)
+        self._agents: dict[str, AgentProcess] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Speak with the host until it is gone; then leave nothing alive."""
+        self._descendants.watch()
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        try:
+            # First of all, since it takes longest to be ready.
+            await self._warm_zygote()
+            stream = asyncio.create_task(self._speak())
+            stopped = asyncio.create_task(stopping.wait())
+            await asyncio.wait([stream, stopped], return_when=asyncio.FIRST_COMPLETED)
+            for task in (stream, stopped, *self._lives):
+                task.cancel()
+            await asyncio.gather(stream, stopped, *self._lives, return_exceptions=True)
+        finally:
+            await self._descendants.end_all()
+
+    async def _speak(self) -> None:
+        # The zygote imports beside this, and gRPC is not for it.
+        from agentvisor.guest.host_stream import HostStream
+
+        async with HostStream(self._setup.address) as stream:
+            await stream.write(
+                FromGuest(hello=Hello(guest_id=self._setup.guest_id, token=self._setup.token, pid=os.getpid()))
+            )
+            writing = asyncio.create_task(self._write(stream.write))
+            beating = asyncio.create_task(self._beat())
+            try:
+                while (message := await stream.read()) is not None:
+                    self._handle(message)
+            finally:
+                writing.cancel()
+                beating.cancel()
+
+    async def _write(self, write: Callable[[FromGuest], Awaitable[None]]) -> None:
+        while True:
+            await write(await self._outbox.get())
+
+    async def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + HEARTBEAT_SECONDS
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            lag = max(0, round((loop.time() - due) * 1000))
+            await self._outbox.put(FromGuest(heartbeat=GuestHeartbeat(lag_ms=lag, agents=len(self._agents))))
+
+    def _handle(self, message: ToGuest) -> None:
+        match message.WhichOneof("kind"):
+            case "start":
+                life = asyncio.create_task(self._live(message.start))
+                self._lives.add(life)
+                life.add_done_callback(self._lives.discard)
+            case "message":
+                if (agent := self._agents.get(message.message.ticket)) is not None:
+                    agent.deliver(message.message.message)
+            case "stop":
+                if (agent := self._agents.get(message.stop.ticket)) is not None:
+                    agent.stop(message.stop.grace_ms / 1000)
+            case _:
+                # A newer host may say more.
+                pass
+
+    async def _live(self, start: StartAgent) -> None:
+        agent = AgentProcess(
+            start,
+            self._outbox.put,
+            launch=self._launch,
+            descendants=self._descendants,
+            log_bytes=self._setup.log_bytes_per_run,
+        )
+        self._agents[start.ticket] = agent
+        try:
+            await agent.live()
+        finally:
+            del self._agents[start.ticket]
+
+    async def _launch(
+        self, environment: dict[str, str], files: Sequence[int]
+    ) -> tuple[int, asyncio.Future[Exit]]:
+        zygote = await self._warm_zygote()
+        if zygote is not None:
+            try:
+                return await zygote.fork(environment, files)
+            except ForkRefused as refused:
+                print(f"agentvisor: {refused}; the agent starts as a new process", file=sys.stderr)  # noqa: T201
+        return self._execute(environment, files)
+
+    def _execute(self, environment: dict[str, str], files: Sequence[int]) -> tuple[int, asyncio.Future[Exit]]:
+        channel, stdout, stderr = files
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "agentvisor.guest.agent", str(os.getpid()), str(channel)],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=[channel],
+            env={**os.environ, **environment},
+            cwd=self._setup.working_folder or None,
+            start_new_session=True,
+        )
+        ended = self._descendants.started(process.pid)
+        # `Descendants` reaps it; told so, Popen does not.
+        process.returncode = 0
+        return process.pid, ended
+
+    async def _warm_zygote(self) -> ZygoteLink | None:
+        if self._setup.start_method != "zygote" or not LINUX:
+            return None
+        async with self._warming:
+            if self._zygote is None or self._zygote.gone:
+                self._zygote = await ZygoteLink.start(
+                    self._descendants,
+                    Preload(
+                        modules=list(self._setup.preload),
+                        entrypoint=self._setup.preload_entrypoint,
+                        search_path=list(self._setup.search_path),
+                    ),
+                    working_folder=self._setup.working_folder,
+                )
+            return self._zygote
+
+
+if __name__ == "__main__":
+    main()

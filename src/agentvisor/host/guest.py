@@ -1,0 +1,216 @@
+"""One guest: its supervisor process, the stream to it, and the agents that run in it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from uuid import uuid4
+
+import structlog
+
+from agentvisor.core.errors import Conflict, PermissionRefused
+from agentvisor.host.leftovers import end_leftovers
+from agentvisor.host.rpc.guest_stream import GuestStream, served
+from agentvisor.host.running_agent import AgentHandler, RunningAgent
+from agentvisor.host.sandboxes import Sandbox
+from agentvisor.protocol.ticket import RunTicket
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, FromGuest, GuestSetup, StartAgent, ToGuest
+from agentvisor.protocol.v1.run_pb2 import Ending
+
+log = structlog.get_logger()
+
+MAX_SOCKET_PATH = 107
+"""Bytes of a unix socket's path, by the kernel's sockaddr_un."""
+
+CONNECT_SECONDS = 30.0
+STOP_SECONDS = 3.0
+MISSED_HEARTBEATS = 3
+
+
+class Guest:
+    """Lives as long as `run`; agents can be started from the beginning, they wait until the guest is ready."""
+
+    def __init__(
+        self, name: str, setup: GuestSetup, *, ticket_key: bytes, heartbeat_seconds: float, folder: Path
+    ) -> None:
+        self.name = name
+        self.id = uuid4().hex
+        self._setup = setup
+        self._setup.guest_id = self.id
+        self._setup.token = secrets.token_bytes(32)
+        self._ticket_key = ticket_key
+        self._heartbeat_seconds = heartbeat_seconds
+        self._folder = folder / self.id
+        self._stream = GuestStream(self.id, self._setup.token, self._receive)
+        self._agents: dict[RunTicket, RunningAgent] = {}
+        self._retired = asyncio.Event()
+        self._silent_beats = 0
+        self._ending: Ending = Ending.ENDING_GUEST_GONE
+        self._why = "the guest is gone"
+        self.pid = 0
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether it will live on after the runs that it has."""
+        return not (self._retired.is_set() or self._stream.ended.is_set())
+
+    def retire(self) -> None:
+        """Take no more runs, and end after the last one."""
+        self._retired.set()
+
+    async def start_agent(self, task: AgentTask, handler: AgentHandler, environment: Mapping[str, str]) -> RunningAgent:
+        """Start an agent; return when its process runs, or has ended already."""
+        ticket = RunTicket.of(task)
+        if ticket in self._agents:
+            raise Conflict(f"attempt {ticket.attempt} of run {ticket.run_id} runs already")
+        signed = ticket.signed(self._ticket_key)
+        agent = RunningAgent(ticket, signed, handler, self._stream.send)
+        self._agents[ticket] = agent
+        agent.ended.add_done_callback(lambda _: self._agents.pop(ticket, None))
+        self._stream.send(ToGuest(start=StartAgent(ticket=signed, task=task, environment=dict(environment))))
+        await agent.started.wait()
+        return agent
+
+    async def run(self, sandbox: Sandbox, environment: Mapping[str, str]) -> None:
+        """Start the supervisor; return when it and everything that it started has ended. Raises nothing."""
+        try:
+            self._folder.mkdir(parents=True, mode=0o700)
+            with _socket_path(self._folder) as path:
+                self._setup.address = f"unix:{path}"
+                async with served(self._setup.address, self._stream):
+                    await self._live(sandbox(self._setup, environment))
+        except Exception as error:
+            log.exception("guest could not be started", guest=self.id, agent=self.name)
+            self._why = f"the guest could not be started: {error}"
+        finally:
+            self._stream.ended.set()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            for agent in list(self._agents.values()):
+                agent.guest_ended(self._ending, self._why)
+
+    async def connected(self) -> None:
+        """Wait until the guest has shown its token, or is gone."""
+        await _first(self._stream.connected.wait(), self._stream.ended.wait())
+
+    async def _live(self, process: subprocess.Popen[bytes]) -> None:
+        self.pid = process.pid
+        exited = asyncio.create_task(_exit(process))
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await _first(self._stream.connected.wait(), _shielded(exited))
+            await _first(self._stream.ended.wait(), _shielded(exited), self._silence(), self._spent())
+        except TimeoutError:
+            self._why = f"the guest did not connect within {CONNECT_SECONDS:.0f} seconds"
+        finally:
+            await self._end(process, exited)
+
+    async def _end(self, process: subprocess.Popen[bytes], exited: asyncio.Task[int]) -> None:
+        """End the supervisor, which ends all others; then whatever a killed supervisor could not."""
+        if self._ending == Ending.ENDING_GUEST_UNRESPONSIVE:
+            process.kill()
+        elif not exited.done():
+            process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(asyncio.shield(exited), STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+        await exited
+        await asyncio.to_thread(end_leftovers, self.id)
+
+    async def _silence(self) -> None:
+        """Return when the guest has said nothing for three heartbeats of the host's own time."""
+        while self._silent_beats <= MISSED_HEARTBEATS:
+            await asyncio.sleep(self._heartbeat_seconds)
+            # Counted in turns of this loop: a host that was busy or frozen has not waited.
+            self._silent_beats = self._silent_beats + 1 if self._stream.waiting_for_guest else 0
+        self._ending = Ending.ENDING_GUEST_UNRESPONSIVE
+        self._why = f"the guest was silent for {MISSED_HEARTBEATS} heartbeats, and was killed"
+        log.warning("guest unresponsive", guest=self.id, agent=self.name)
+
+    async def _spent(self) -> None:
+        await self._retired.wait()
+        while self._agents:
+            await asyncio.wait([agent.ended for agent in self._agents.values()])
+
+    async def _receive(self, message: FromGuest) -> None:
+        self._silent_beats = 0
+        match message.WhichOneof("kind"):
+            case "message":
+                await self._agent(message.message.ticket).said(message.message.message)
+            case "log":
+                said = message.log
+                self._agent(said.ticket).printed(said.stderr, list(said.lines), said.dropped)
+            case "started":
+                agent = self._agent(message.started.ticket)
+                agent.pid = message.started.pid
+                agent.started.set()
+            case "exited":
+                self._agent(message.exited.ticket).end(message.exited)
+            case _:
+                # A heartbeat: that it came is all it says.
+                pass
+
+    def _agent(self, signed: str) -> RunningAgent:
+        """The agent of a ticket; a guest that shows another's is not what it was."""
+        ticket = RunTicket.verified(signed, self._ticket_key)
+        agent = self._agents.get(ticket)
+        if agent is None:
+            raise PermissionRefused(f"run {ticket.run_id} was not started on guest {self.id}")
+        return agent
+
+
+class _socket_path:
+    """Where a guest's socket can be: in its folder, or where that is too long for the kernel, in a temporary one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._wanted = folder / "host.sock"
+        self._temporary: str | None = None
+
+    def __enter__(self) -> Path:
+        if len(os.fsencode(self._wanted)) <= MAX_SOCKET_PATH:
+            return self._wanted
+        self._temporary = tempfile.mkdtemp(prefix="agentvisor-")
+        return Path(self._temporary) / "host.sock"
+
+    def __exit__(self, *_: object) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+async def _exit(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a child without a thread where the kernel can say when."""
+    if sys.platform != "linux":
+        return await asyncio.to_thread(process.wait)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    pidfd = os.pidfd_open(process.pid)
+    try:
+        loop.add_reader(pidfd, ended.set)
+        await ended.wait()
+        return process.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+
+
+async def _first(*waits: Coroutine[object, object, object]) -> None:
+    """Return when one of these has; the others are cancelled."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _shielded(task: asyncio.Task[int]) -> None:
+    await asyncio.shield(task)

@@ -1,0 +1,114 @@
+"""The guests of this host: one for each agent, started when it is needed and replaced when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from types import TracebackType
+
+from agentvisor.core.errors import UnknownAgent
+from agentvisor.host.config_tree import AgentConfig, Config
+from agentvisor.host.guest import Guest
+from agentvisor.host.running_agent import AgentEnd, AgentHandler, RunningAgent
+from agentvisor.host.sandboxes.process import start_process
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, GuestSetup
+
+__all__ = ["AgentEnd", "AgentHandler", "Guests", "RunningAgent"]
+
+PRELOAD = {
+    "langgraph": [
+        "langgraph.graph",
+        "langgraph.pregel",
+        "langchain_core.messages",
+        "agentvisor.langgraph",
+        "agentvisor.guest.runners.langgraph",
+    ],
+    "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
+}
+"""What a zygote imports for the agents of a framework; what is not installed is passed over."""
+
+
+class Guests:
+    """Starts agents. Enter and leave it in the main thread: guests end with the thread that started them."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._ticket_key = secrets.token_bytes(32)
+        self._guests: dict[str, Guest] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Guests:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        """End every guest and all that runs in them."""
+        for life in self._lives:
+            life.cancel()
+        await asyncio.gather(*self._lives, return_exceptions=True)
+
+    async def prewarm(self, agent: str) -> None:
+        """Have a guest ready for this agent: it imports the framework before a run asks for it."""
+        await self._guest_for(agent).connected()
+
+    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler) -> RunningAgent:
+        """Start an attempt in the agent's guest; return when its process runs, or `ended` says why it does not.
+
+        `task` needs thread, run, attempt and spec; what the configuration says of the agent is added here.
+        """
+        settings = self._agent(agent)
+        storage = self._config.storage
+        task.entrypoint = settings.entrypoint
+        task.framework = settings.framework or ""
+        del task.search_path[:]
+        task.search_path.extend(self._search_path(settings))
+        task.max_value_bytes = storage.max_value
+        task.max_inline_value_bytes = storage.max_inline_value
+        task.patch_chain = storage.patch_chain
+        return await self._guest_for(agent).start_agent(task, handler, settings.env)
+
+    def reload(self, config: Config | None = None) -> None:
+        """The agents' code has changed: new runs go to new guests, the present ones end after their last run."""
+        self._config = config or self._config
+        for guest in self._guests.values():
+            guest.retire()
+        self._guests.clear()
+
+    def _guest_for(self, agent: str) -> Guest:
+        guest = self._guests.get(agent)
+        if guest is None or not guest.takes_runs:
+            settings = self._agent(agent)
+            guest = Guest(
+                agent,
+                self._setup(settings),
+                ticket_key=self._ticket_key,
+                heartbeat_seconds=self._config.guest.heartbeat.total_seconds(),
+                folder=self._config.dev.data_dir / "guests",
+            )
+            self._guests[agent] = guest
+            life = asyncio.create_task(guest.run(start_process, settings.env), name=f"guest of {agent}")
+            self._lives.add(life)
+            life.add_done_callback(self._lives.discard)
+        return guest
+
+    def _setup(self, agent: AgentConfig) -> GuestSetup:
+        frameworks = [agent.framework] if agent.framework else list(PRELOAD)
+        return GuestSetup(
+            start_method=self._config.guest.start_method,
+            preload=[module for framework in frameworks for module in PRELOAD[framework]],
+            preload_entrypoint=agent.entrypoint if agent.preload else "",
+            search_path=self._search_path(agent),
+            log_bytes_per_run=self._config.guest.log_bytes_per_run,
+            working_folder=str(self._config.base_dir),
+        )
+
+    def _search_path(self, agent: AgentConfig) -> list[str]:
+        return [str(self._config.base_dir), *(str(folder) for folder in agent.python_path)]
+
+    def _agent(self, name: str) -> AgentConfig:
+        try:
+            return self._config.agents[name]
+        except KeyError:
+            known = ", ".join(sorted(self._config.agents)) or "none"
+            raise UnknownAgent(f"there is no agent {name!r}; configured: {known}", agent=name) from None
