@@ -247,6 +247,11 @@ class Journal:
     def is_fenced(self) -> bool:
         return self._fenced.done()
 
+    @property
+    def is_closing(self) -> bool:
+        """Nothing more is taken: the report is on its way, or the attempt is lost."""
+        return self._closing or self._fenced.done()
+
     async def until_fenced(self) -> None:
         await asyncio.shield(self._fenced)
 

@@ -125,27 +125,28 @@ class Threads:
     async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> dict[BlobKey, tuple[str, bytes]]:
         """Decoded values: key to (serde type, bytes). Unknown keys are left out."""
         wanted = list(dict.fromkeys(keys))
-        if not wanted:
-            return {}
         store = Store()
+        for blob in await self.stored_blobs(thread_id, wanted) if wanted else ():
+            store.blobs[blob.key] = blob
+        shelf = BlobShelf(store, _nothing_more, max_value_bytes=self._defaults.max_value)
+        return {key: (store.blobs[key].type, await shelf.decoded(key)) for key in wanted if key in store.blobs}
 
-        async def load(missing: list[BlobKey]) -> list[Blob]:
-            return await self._reader.blobs(thread_id, missing)
-
-        shelf = BlobShelf(store, load, max_value_bytes=self._defaults.max_value)
-        await shelf.stored(wanted)
+    async def stored_blobs(
+        self, thread_id: ThreadId, keys: Iterable[BlobKey], *, have: frozenset[BlobKey] = frozenset()
+    ) -> list[Blob]:
+        """Blobs as they are stored, with what they are based on, bases first."""
+        wanted = list(keys)
+        store = Store()
+        for blob in await self._reader.blobs(thread_id, wanted):
+            store.blobs[blob.key] = blob
         if any(key not in store.blobs for key in wanted):
-            # Not in the workflow's state yet: the live attempt's log has them.
-            live = await self._reader.read(
-                thread_id, thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
-            )
-            for blob in live.store.blobs.values():
+            # Not in the workflow's state yet: the live attempt's log has them, their bases may be in either.
+            asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
+            logged = (await self._reader.read(thread_id, asked)).store.blobs
+            bases = [blob.base for blob in logged.values() if blob.base is not None and blob.base not in logged]
+            for blob in [*await self._reader.blobs(thread_id, [*wanted, *bases]), *logged.values()]:
                 store.blobs.setdefault(blob.key, blob)
-        found: dict[BlobKey, tuple[str, bytes]] = {}
-        for key in wanted:
-            if key in store.blobs:
-                found[key] = (store.blobs[key].type, await shelf.decoded(key))
-        return found
+        return store.chain(wanted, have=have)
 
     async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
         """Set these keys of the thread's metadata, leave the others."""
@@ -297,6 +298,10 @@ class Threads:
             result_type=bytes,
             rpc_timeout=_RPC_TIMEOUT,
         )
+
+
+async def _nothing_more(_keys: list[BlobKey]) -> list[Blob]:
+    return []
 
 
 _NONE = "-"

@@ -1,0 +1,202 @@
+"""The composition root: puts a host together from its configuration, and takes it apart in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+import structlog
+from temporalio.client import Client
+
+from agentvisor import __version__
+from agentvisor.core.thread import Settings
+from agentvisor.host.attempt_store import StoreLimits
+from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.config import Config
+from agentvisor.host.guests import Guests
+from agentvisor.host.http.app import create_app
+from agentvisor.host.http.server import serving
+from agentvisor.host.journal import JournalSettings
+from agentvisor.host.live_attempt import AttemptServices
+from agentvisor.host.logs import configure_logs
+from agentvisor.host.ports import Port, require_free
+from agentvisor.host.reload import reload_on_change
+from agentvisor.host.rpc.store_service import store_server
+from agentvisor.host.run_activity import Attempts
+from agentvisor.host.sessions import Sessions
+from agentvisor.host.streams import RunStreams
+from agentvisor.host.temporal_client import connect
+from agentvisor.host.temporal_server import EmbeddedTemporal
+from agentvisor.host.threads import ThreadDefaults, Threads
+from agentvisor.host.threads_read import ThreadReader
+from agentvisor.host.worker import workers
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host that takes runs."""
+
+    url: str
+    grpc_address: str
+    host_id: str
+    threads: Threads
+    guests: Guests
+    attempts: Attempts
+
+
+@asynccontextmanager
+async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
+    """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back."""
+    host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+    task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
+    own_queue = f"{task_queue}:{host_id}"
+    threads = Threads(client, _defaults(config))
+    streams = RunStreams()
+    require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
+    async with AsyncExitStack() as stack:
+        guests = await stack.enter_async_context(Guests(config))
+        services = AttemptServices(
+            reader=ThreadReader(client),
+            guests=guests,
+            streams=streams,
+            limits=StoreLimits(config.storage.max_inline_value, config.storage.max_value, config.storage.max_state),
+            stop_grace=stop_grace,
+            session_idle=_seconds(config.temporal.session_idle_timeout),
+            own_queue=own_queue,
+            attempt_ended=threads.attempt_ended,
+        )
+        attempts, capacity = _attempts(config, client, services, host_id)
+        stack.push_async_callback(attempts.stop, 2 * stop_grace + 2)
+        polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
+        await stack.enter_async_context(polling)
+        sessions = Sessions(
+            threads,
+            attempts,
+            own_queue=own_queue,
+            heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
+            timeout_ms=_ms(timedelta(days=1)),
+        )
+        grpc_address = await stack.enter_async_context(
+            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config))
+        )
+        app = create_app(threads, streams, config, version=__version__, grpc_address=grpc_address)
+        await stack.enter_async_context(serving(app, config.http.host, config.http.port))
+        for agent in config.agents:
+            await guests.prewarm(agent)
+        url = f"http://{config.http.host}:{config.http.port}"
+        yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+def _attempts(config: Config, client: Client, services: AttemptServices, host_id: str) -> tuple[Attempts, RunCapacity]:
+    temporal = config.temporal
+    settings = JournalSettings(
+        fold_threshold=temporal.fold_threshold,
+        fold_quiet=_seconds(temporal.fold_quiet),
+        fold_age=_seconds(temporal.fold_age),
+        linger=_seconds(temporal.linger),
+        idle_heartbeat=_seconds(temporal.idle_heartbeat),
+    )
+    live: list[Attempts] = []
+    capacity = RunCapacity(config.guest.max_live_runs, lambda: sum(len(one) for one in live))
+    attempts = Attempts(client, settings, services, host_id=host_id, changed=capacity.changed)
+    live.append(attempts)
+    return attempts, capacity
+
+
+def _defaults(config: Config) -> ThreadDefaults:
+    temporal, storage = config.temporal, config.storage
+    return ThreadDefaults(
+        task_queue=temporal.task_queue,
+        pending_writes_enabled=temporal.pending_writes_enabled,
+        settings=Settings(temporal.compact_events, temporal.compact_bytes, storage.max_state),
+        max_input=storage.max_input,
+        max_value=storage.max_value,
+    )
+
+
+def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+    """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
+    configure_logs()
+    asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready)))
+
+
+def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
+    """A host of a Temporal cluster, until SIGINT or SIGTERM."""
+    configure_logs()
+    asyncio.run(_until_signalled(_serve(config, ready=ready)))
+
+
+async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+    async with AsyncExitStack() as stack:
+        address = config.temporal.address
+        if address is None:
+            server = EmbeddedTemporal(
+                data_dir=config.dev.data_dir,
+                port=config.dev.temporal_port,
+                ui_port=config.dev.temporal_ui_port,
+                namespace=config.temporal.namespace,
+            )
+            await stack.enter_async_context(server)
+            address = server.address
+        host = await stack.enter_async_context(running_host(config, await connect(address, config.temporal.namespace)))
+        if reload:
+            watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
+            stack.push_async_callback(_cancelled, watching)
+        ready(host.url)
+        await asyncio.Event().wait()
+
+
+async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
+    client = await connect(config.temporal.address, config.temporal.namespace)
+    async with running_host(config, client) as host:
+        ready(host.url)
+        await asyncio.Event().wait()
+
+
+async def _until_signalled(work: Coroutine[None, None, None]) -> None:
+    """Run until a signal asks for the end; a second one changes nothing, the end is under way."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.create_task(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _cancel_once(task))
+    try:
+        await task
+    except asyncio.CancelledError:
+        log.info("host_stopped")
+
+
+def _cancel_once(task: asyncio.Task[None]) -> Callable[[], None]:
+    asked: list[bool] = []
+
+    def cancel() -> None:
+        if not asked:
+            asked.append(True)
+            task.cancel()
+
+    return cancel
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _key(config: Config) -> str | None:
+    return config.http.operator_key.get_secret_value() if config.http.operator_key else None
+
+
+def _seconds(duration: timedelta) -> float:
+    return duration.total_seconds()
+
+
+def _ms(duration: timedelta) -> int:
+    return int(duration.total_seconds() * 1000)

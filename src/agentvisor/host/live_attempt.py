@@ -1,0 +1,261 @@
+"""One attempt of a run on this host: reads the thread, runs the agent, serves its store calls, reports how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import time
+from typing import cast
+
+import structlog
+
+from agentvisor.core.errors import AgentVisorError, Fenced, Internal
+from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.records import Blob
+from agentvisor.core.thread import Thread
+from agentvisor.host.attempt_store import AttemptStore, StoreLimits
+from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
+from agentvisor.host.journal import Journal
+from agentvisor.host.journal_calls import JournalCalls
+from agentvisor.host.streams import RunStreams
+from agentvisor.host.threads_read import ThreadReader
+from agentvisor.protocol.errors import to_error
+from agentvisor.protocol.v1 import guest_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
+
+_ASK_WHY_AGAIN = 0.2
+_TRACEBACK_CHARS = 16_000
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptServices:
+    """What every attempt on this host shares."""
+
+    reader: ThreadReader
+    guests: Guests
+    streams: RunStreams
+    limits: StoreLimits
+    stop_grace: float
+    session_idle: float
+    own_queue: str
+    attempt_ended: Callable[[RunId], None]
+
+
+class LiveAttempt:
+    """Owns the attempt's journal from its token to its report."""
+
+    def __init__(
+        self,
+        task: run_pb2.RunTask,
+        journal: Journal,
+        calls: JournalCalls,
+        services: AttemptServices,
+    ) -> None:
+        self.thread_id = ThreadId(task.thread_id)
+        self.id = AttemptId(RunId(task.run_id), task.attempt)
+        self.journal = journal
+        self.store: asyncio.Future[AttemptStore] = asyncio.get_running_loop().create_future()
+        self.stopping = asyncio.Event()
+        """The host stops: give the run back."""
+        self._calls = calls
+        self._services = services
+        self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
+
+    async def run(self) -> None:
+        """The attempt, from its token to its report."""
+        committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
+        try:
+            close = await self._until_close()
+            if close is not None and await self.journal.close(close):
+                self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+            else:
+                self._log.warning("attempt_fenced")
+        finally:
+            self.journal.fence()
+            committing.cancel()
+            await asyncio.gather(committing, return_exceptions=True)
+            self._services.attempt_ended(self.id.run_id)
+            if not self.store.done():
+                self.store.cancel()
+
+    async def _until_close(self) -> journal_pb2.AttemptClose | None:
+        try:
+            thread = await self._open()
+            run = thread.runs[self.id.run_id]
+            spec = run_pb2.RunSpec.FromString(run.spec.body)
+            deadline_ms = thread.active.deadline_ms if thread.active else 0
+            if not run.is_agent:
+                return await self._hold_session()
+            return await self._run_agent(spec, deadline_ms)
+        except Fenced:
+            return None
+        except AgentVisorError as error:
+            self._log.warning("attempt_could_not_start", error=error.message)
+            return journal_pb2.AttemptClose(
+                ending=run_pb2.ENDING_COULD_NOT_START, error_type=type(error).__name__, error_message=error.message
+            )
+        except Exception:  # noqa: BLE001 - a defect ends the attempt with a report, not with silence
+            self._log.exception("attempt_failed")
+            return journal_pb2.AttemptClose(
+                ending=run_pb2.ENDING_COULD_NOT_START,
+                error_type="Internal",
+                error_message="the host failed; its log has the traceback",
+            )
+
+    async def _open(self) -> Thread:
+        """Read the thread as it is now that this attempt has the token (READCONS)."""
+        reader = self._services.reader
+        thread = await reader.state(self.thread_id, thread_pb2.ReadThread(whole_run_id=self.id.run_id))
+        if not thread.is_current(self.id):
+            self.journal.fence()
+            raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
+        store = thread.store
+        heads = [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
+        keys = [key for head in heads for key in head.channels.values() if key is not None]
+        for blob in await self._load(keys) if keys else ():
+            store.blobs[blob.key] = blob
+        self.store.set_result(AttemptStore(thread, self.journal, self._load, self._services.limits))
+        return thread
+
+    async def _load(self, keys: list[BlobKey]) -> list[Blob]:
+        return await self._services.reader.blobs(self.thread_id, keys)
+
+    # --- an agent --------------------------------------------------------------------------------------------------
+
+    async def _run_agent(self, spec: run_pb2.RunSpec, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+        services = self._services
+        services.streams.attempt_started(self.id.run_id, self.id.attempt)
+        run_id, attempt = self.id
+        task = guest_pb2.AgentTask(thread_id=self.thread_id, run_id=run_id, attempt=attempt, spec=spec)
+        agent = await services.guests.start_agent(spec.agent, task, self)
+        self._log.info("agent_started", agent=spec.agent, pid=agent.pid)
+        ended = agent.ended
+        close: journal_pb2.AttemptClose | None = None
+        try:
+            close = await self._watch(agent, deadline_ms)
+        finally:
+            if not ended.done():
+                agent.kill()
+                await asyncio.wait([ended], timeout=services.stop_grace)
+        return close
+
+    async def _watch(self, agent: RunningAgent, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+        """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""
+        fenced = asyncio.create_task(self.journal.until_fenced())
+        stopping = asyncio.create_task(self.stopping.wait())
+        cancel = asyncio.create_task(self._until_cancelled())
+        try:
+            left = max(0.0, deadline_ms / 1000 - time())
+            await asyncio.wait(
+                [agent.ended, fenced, stopping, cancel], timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
+            if self.journal.is_fenced:
+                return None
+            if agent.ended.done():
+                return _close_of(await agent.ended)
+            if cancel.done():
+                ending = run_pb2.ENDING_CANCELLED
+            elif stopping.done():
+                ending = run_pb2.ENDING_HOST_STOPPED
+            else:
+                ending = run_pb2.ENDING_TIME_BUDGET
+            await self._stop(agent, ending)
+            return None if self.journal.is_fenced else self._close_of_stopped(agent, ending)
+        finally:
+            for task in (fenced, stopping, cancel):
+                task.cancel()
+
+    async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> None:
+        grace = self._services.stop_grace
+        self._log.info("agent_stopping", why=run_pb2.Ending.Name(ending))
+        agent.cancel(grace)
+        await asyncio.wait([agent.ended], timeout=2 * grace + 1)
+
+    def _close_of_stopped(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose:
+        """An agent that completed while it was being stopped has completed."""
+        if agent.ended.done() and not agent.ended.cancelled():
+            close = _close_of(agent.ended.result())
+            if close.ending in (run_pb2.ENDING_COMPLETED, run_pb2.ENDING_PAUSED):
+                return close
+        return journal_pb2.AttemptClose(ending=ending)
+
+    async def _until_cancelled(self) -> None:
+        """Return once the caller wants the run to end; a compaction is answered by a hand-over on the way."""
+        while True:
+            await self.journal.cancel_seen.wait()
+            known = await self._calls.read_attempt(self.id)
+            if known is not None and known.cancel_requested:
+                return
+            if known is not None and known.compacting:
+                self._log.info("attempt_handed_over")
+                await self.journal.hand_over(self._services.own_queue)
+                continue
+            await asyncio.sleep(_ASK_WHY_AGAIN)
+
+    # --- what the agent says ----------------------------------------------------------------------------------------
+
+    async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        return await answered(self.store.result().call(request))
+
+    def events(self, events: guest_pb2.StreamEvents) -> None:
+        streams = self._services.streams
+        for event in events.events:
+            streams.publish(self.id.run_id, self.id.attempt, event.mode, list(event.namespace), event.data)
+
+    def log(self, stderr: bool, lines: list[str], dropped: int) -> None:  # noqa: FBT001 - the handler's contract
+        for line in lines:
+            self._log.info("agent_output", stream="stderr" if stderr else "stdout", line=line)
+        if dropped:
+            self._log.warning("agent_output_dropped", bytes=dropped)
+
+    # --- a client outside -------------------------------------------------------------------------------------------
+
+    async def _hold_session(self) -> journal_pb2.AttemptClose | None:
+        """Keep the attempt for a client outside any guest until it has been quiet for a while."""
+        cancel = asyncio.create_task(self._until_cancelled())
+        fenced = asyncio.create_task(self.journal.until_fenced())
+        stopping = asyncio.create_task(self.stopping.wait())
+        try:
+            while True:
+                busy = self.session_calls
+                done, _ = await asyncio.wait(
+                    [cancel, fenced, stopping],
+                    timeout=self._services.session_idle,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if self.journal.is_fenced:
+                    return None
+                if done or busy == self.session_calls:
+                    return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
+        finally:
+            for task in (cancel, fenced, stopping):
+                task.cancel()
+
+    session_calls: int = 0
+    """Calls of the client so far: none between two looks means that it is idle."""
+
+
+async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreReply:
+    """The reply, or the error as a reply."""
+    try:
+        return await call
+    except AgentVisorError as error:
+        return store_pb2.StoreReply(error=to_error(error))
+    except Exception:
+        log.exception("store_call_failed")
+        return store_pb2.StoreReply(error=to_error(Internal("the host failed; its log has the traceback")))
+
+
+def _close_of(end: AgentEnd) -> journal_pb2.AttemptClose:
+    """The report of an agent's end: its own last word where it had one."""
+    close = journal_pb2.AttemptClose(
+        ending=cast("run_pb2.Ending.ValueType", end.ending), code=end.code, error_message=end.message
+    )
+    if end.outcome is not None:
+        close.output = end.outcome.output
+        close.error_type = end.outcome.error_type
+        close.error_message = end.outcome.error_message or end.message
+        close.traceback = end.outcome.traceback[-_TRACEBACK_CHARS:]
+    return close

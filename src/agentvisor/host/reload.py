@@ -1,0 +1,34 @@
+"""Watches the agents' files: a change gives new runs a new guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+from watchfiles import Change, DefaultFilter, awatch
+
+from agentvisor.host.config import Config
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.reload")
+
+_ENDINGS = (".py", ".yaml", ".yml", ".json", ".toml", ".txt", ".md", ".env")
+
+
+class _AgentFiles(DefaultFilter):
+    """Source and prompts, not what runs write."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(ignore_paths=[str(data_dir)])
+
+    def __call__(self, change: Change, path: str) -> bool:
+        return path.endswith(_ENDINGS) and super().__call__(change, path)
+
+
+async def reload_on_change(config: Config, changed: Callable[[], None]) -> None:
+    """Call `changed` after the agents' files have changed, until cancelled."""
+    folders = {config.base_dir, *(folder for agent in config.agents.values() for folder in agent.python_path)}
+    present = [folder for folder in folders if folder.is_dir()]
+    async for changes in awatch(*present, watch_filter=_AgentFiles(config.dev.data_dir), step=100):
+        log.info("agents_reloaded", files=sorted({path for _, path in changes})[:5])
+        changed()

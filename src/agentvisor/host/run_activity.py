@@ -1,0 +1,109 @@
+"""The activity that is an attempt: its token goes to a live attempt, which completes it later, from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import time
+
+import structlog
+from temporalio import activity
+from temporalio.client import Client
+
+from agentvisor.core.ids import AttemptId, RunId, ThreadId
+from agentvisor.host.journal import Journal, JournalSettings
+from agentvisor.host.journal_calls import JournalCalls
+from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
+from agentvisor.host.workflow.thread import RUN_ACTIVITY
+from agentvisor.protocol.v1 import journal_pb2, run_pb2
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
+
+
+class Attempts:
+    """The attempts that live on this host."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: JournalSettings,
+        services: AttemptServices,
+        *,
+        host_id: str,
+        changed: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._services = services
+        self._host_id = host_id
+        self._changed = changed
+        self._live: dict[AttemptId, LiveAttempt] = {}
+        self._tasks: dict[AttemptId, asyncio.Task[None]] = {}
+        self._came = asyncio.Condition()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    @activity.defn(name=RUN_ACTIVITY)
+    async def run(self, encoded: bytes) -> bytes:
+        """Take the token; Temporal hears of the attempt's end from its journal."""
+        task = run_pb2.RunTask.FromString(encoded)
+        token = activity.info().task_token
+        attempt = AttemptId(RunId(task.run_id), task.attempt)
+        live = self._live.get(attempt)
+        if task.attach:
+            if live is None:
+                # ATTACHONLY: a fresh agent would count its operations from 1 and have them dropped as duplicates.
+                return journal_pb2.AttemptClose(
+                    ending=run_pb2.ENDING_GUEST_GONE, error_message="the guest did not outlive the compaction"
+                ).SerializeToString()
+            live.journal.attach(token)
+        elif live is None:
+            self._start(task, attempt, token)
+            async with self._came:
+                self._came.notify_all()
+        else:
+            raise RuntimeError(f"attempt {attempt.attempt} of run {attempt.run_id} was scheduled twice")
+        activity.raise_complete_async()
+        raise AssertionError("not reached")
+
+    def _start(self, task: run_pb2.RunTask, attempt: AttemptId, token: bytes) -> None:
+        calls = JournalCalls(self._client, ThreadId(task.thread_id))
+        journal = Journal(
+            attempt, token, calls, self._settings, host_id=self._host_id, now_ms=lambda: int(time() * 1000)
+        )
+        live = LiveAttempt(task, journal, calls, self._services)
+        self._live[attempt] = live
+        running = asyncio.create_task(live.run(), name=f"attempt {attempt}")
+        self._tasks[attempt] = running
+        running.add_done_callback(lambda done: self._ended(attempt, done))
+
+    def _ended(self, attempt: AttemptId, task: asyncio.Task[None]) -> None:
+        self._live.pop(attempt, None)
+        self._tasks.pop(attempt, None)
+        self._changed()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("attempt_crashed", run=attempt.run_id, attempt=attempt.attempt, exc_info=task.exception())
+
+    def session(self, run_id: RunId) -> LiveAttempt | None:
+        """The session of a client outside, once its activity has come to this host."""
+        return next((live for attempt, live in self._live.items() if attempt.run_id == run_id), None)
+
+    async def session_came(self, run_id: RunId) -> LiveAttempt:
+        async with self._came:
+            await self._came.wait_for(lambda: self.session(run_id) is not None)
+        live = self.session(run_id)
+        if live is None:
+            raise RuntimeError("the session ended while it was being opened")
+        return live
+
+    async def stop(self, grace: float) -> None:
+        """Give every run back: its agent is stopped, its log reported; another host goes on with it."""
+        for live in self._live.values():
+            live.stopping.set()
+        tasks = list(self._tasks.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)

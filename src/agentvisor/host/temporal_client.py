@@ -1,0 +1,28 @@
+"""The connection to Temporal: an address of ours, or Temporal's own environment variables and profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+
+from agentvisor.core.errors import Unavailable
+
+
+async def connect(address: str | None, namespace: str) -> Client:
+    """Connect to a Temporal server or cluster; `Unavailable` with what was tried."""
+    if address is not None:
+        return await _connected(address, lambda: Client.connect(address, namespace=namespace))
+    profile = ClientConfig.load_client_connect_config()
+    target = profile.get("target_host", "localhost:7233")
+    return await _connected(target, lambda: Client.connect(**profile))
+
+
+async def _connected(target: str, attempt: Callable[[], Awaitable[Client]]) -> Client:
+    try:
+        return await attempt()
+    except RuntimeError as error:
+        raise Unavailable(
+            f"no Temporal answers at {target}: start it, or give its address (temporal.address, TEMPORAL_ADDRESS): {error}"
+        ) from error

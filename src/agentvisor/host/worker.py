@@ -1,0 +1,55 @@
+"""Temporal's workers of a host: one for threads and fresh runs, one for what only this host can take."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.run_activity import Attempts
+from agentvisor.host.workflow.thread import ThreadWorkflow
+
+_CACHED_THREADS = 200
+"""Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
+
+
+@asynccontextmanager
+async def workers(
+    client: Client, attempts: Attempts, capacity: RunCapacity, *, task_queue: str, own_queue: str, stop_grace: float
+) -> AsyncGenerator[None]:
+    """Poll while the context lasts."""
+    runner = SandboxedWorkflowRunner(
+        # Core and protocol are pure: importing them anew for each thread would cost memory and start-up.
+        restrictions=SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")
+    )
+    tuner = WorkerTuner.create_composite(
+        workflow_supplier=FixedSizeSlotSupplier(50),
+        activity_supplier=capacity,
+        local_activity_supplier=FixedSizeSlotSupplier(1),
+        nexus_supplier=FixedSizeSlotSupplier(1),
+    )
+    shared = Worker(
+        client,
+        task_queue=task_queue,
+        workflows=[ThreadWorkflow],
+        activities=[attempts.run],
+        workflow_runner=runner,
+        tuner=tuner,
+        max_cached_workflows=_CACHED_THREADS,
+        graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+    )
+    own = Worker(
+        client,
+        task_queue=own_queue,
+        activities=[attempts.run],
+        graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+    )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(shared)
+        await stack.enter_async_context(own)
+        yield
