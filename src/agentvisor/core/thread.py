@@ -59,6 +59,15 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Which host logged something, and when, by its clock; empty where nothing was heard of it."""
+
+    host_id: str = ""
+    started_at_ms: int = 0
+    committed_at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """How an attempt ended, as far as its activity's close event tells."""
 
@@ -68,8 +77,7 @@ class Close:
     output: bytes = b""
     code: int = 0
     host_queue: str = ""
-    host_id: str = ""
-    committed_at_ms: int = 0
+    source: Source = Source()
     heartbeat_seen: bool = True
     """False: no heartbeat ever came, so that nobody may have taken the task (REATTACH)."""
 
@@ -230,8 +238,7 @@ class Thread:
         attempt = run.attempts[-1]
         attempt.ended_at_ms = now_ms
         attempt.ending = close.ending
-        attempt.host_id = close.host_id or attempt.host_id
-        attempt.committed_at_ms = max(attempt.committed_at_ms, close.committed_at_ms)
+        self._attribute(attempt, close.source)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
         self.store.drop_unreferenced_blobs()
         self.touch(now_ms)
@@ -271,7 +278,7 @@ class Thread:
     def is_current(self, attempt: AttemptId) -> bool:
         return self.active is not None and self.active.id == attempt
 
-    def apply(self, operations: list[Operation], host_id: str, committed_at_ms: int, now_ms: int) -> None:
+    def apply(self, operations: list[Operation], source: Source, now_ms: int) -> None:
         """Apply the active attempt's fresh operations, in order."""
         active = self.active
         if active is None:
@@ -280,11 +287,15 @@ class Thread:
             self.store.apply(operation)
         active.applied_seq += len(operations)
         attempt = self.runs[active.run_id].attempts[-1]
-        attempt.host_id = host_id or attempt.host_id
-        attempt.committed_at_ms = max(attempt.committed_at_ms, committed_at_ms)
+        self._attribute(attempt, source)
         if operations:
             self.state_updated_at_ms = now_ms
             self.touch(now_ms)
+
+    def _attribute(self, attempt: Attempt, source: Source) -> None:
+        attempt.host_id = source.host_id or attempt.host_id
+        attempt.started_at_ms = source.started_at_ms or attempt.started_at_ms
+        attempt.committed_at_ms = max(attempt.committed_at_ms, source.committed_at_ms)
 
     # --- what others see -------------------------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class Journal:
         self._settings = settings
         self._host_id = host_id
         self._now_ms = now_ms
+        self._started_at_ms = now_ms()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._work = asyncio.Event()
@@ -227,6 +228,7 @@ class Journal:
             entries=stretch.entries,
             committed_at_ms=self._now_ms(),
             host_id=self._host_id,
+            started_at_ms=self._started_at_ms,
         )
 
     # --- losing and changing the token -------------------------------------------------------------------------------

@@ -24,5 +24,6 @@ async def _connected(target: str, attempt: Callable[[], Awaitable[Client]]) -> C
         return await attempt()
     except RuntimeError as error:
         raise Unavailable(
-            f"no Temporal answers at {target}: start it, or give its address (temporal.address, TEMPORAL_ADDRESS): {error}"
+            f"no Temporal answers at {target}: start it, or give its address "
+            f"(temporal.address, TEMPORAL_ADDRESS): {error}"
         ) from error

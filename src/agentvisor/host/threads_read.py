@@ -23,7 +23,7 @@ from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
 from agentvisor.protocol.convert import blob_from_message, operations_from
-from agentvisor.protocol.threads import thread_from_message
+from agentvisor.protocol.threads import source_of, thread_from_message
 from agentvisor.protocol.v1 import journal_pb2, thread_pb2
 
 _TRIES = 20
@@ -155,7 +155,7 @@ def _lay_over(thread: Thread, log: journal_pb2.Log) -> bool:
     came = arrival(thread.active.applied_seq, Stretch(log.first_seq, tuple(log.entries)))
     if came.gap:
         return False
-    thread.apply(operations_from(came.fresh), log.host_id, log.committed_at_ms, log.committed_at_ms)
+    thread.apply(operations_from(came.fresh), source_of(log), log.committed_at_ms)
     return True
 
 

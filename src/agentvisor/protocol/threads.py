@@ -8,7 +8,7 @@ from agentvisor.core.ids import Namespace, RunId, ThreadId
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
 from agentvisor.core.store import Store
-from agentvisor.core.thread import STATE_VERSION, Active, Settings, Thread
+from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
     blob_from_message,
     blob_to_message,
@@ -20,7 +20,7 @@ from agentvisor.protocol.convert import (
     writes_from_message,
     writes_to_message,
 )
-from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
 
 
 def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
@@ -184,6 +184,10 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
     if message.HasField("active"):
         thread.active = _active_from_message(message.active)
     return thread
+
+
+def source_of(log: journal_pb2.Log) -> Source:
+    return Source(log.host_id, log.started_at_ms, log.committed_at_ms)
 
 
 def settings_to_message(settings: Settings) -> run_pb2.ThreadSettings:

@@ -15,6 +15,7 @@ from temporalio.exceptions import (
 
 from agentvisor.core.runs import Ending
 from agentvisor.core.thread import Close
+from agentvisor.protocol.threads import source_of
 from agentvisor.protocol.v1 import journal_pb2
 
 Closed = tuple[Close, journal_pb2.Log]
@@ -31,8 +32,7 @@ def close_of_result(result: bytes) -> Closed:
         output=message.output,
         code=message.code,
         host_queue=message.host_queue,
-        host_id=rest.host_id,
-        committed_at_ms=rest.committed_at_ms,
+        source=source_of(rest),
     )
     return close, rest
 
@@ -75,8 +75,7 @@ def _timed_out(cause: TimeoutError) -> Closed:
     close = Close(
         ending,
         error_message=says,
-        host_id=log.host_id,
-        committed_at_ms=log.committed_at_ms,
+        source=source_of(log),
         heartbeat_seen=bool(details),
     )
     return close, log

@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.protocol.threads import (
         run_to_message,
         settings_from_message,
+        source_of,
         spec_from_message,
         thread_from_message,
         thread_to_message,
@@ -147,7 +148,7 @@ class ThreadWorkflow:
             # Cannot happen while the rules hold; nothing is applied past it, and the thread says so.
             thread.failure = f"journal gap in attempt {log.attempt} of run {log.run_id}: {came.first_seq} expected"
             return
-        thread.apply(operations_from(came.fresh), log.host_id, log.committed_at_ms, _now_ms())
+        thread.apply(operations_from(came.fresh), source_of(log), _now_ms())
 
     # --- callers ---------------------------------------------------------------------------------------------------
 

@@ -104,6 +104,7 @@ class Log(_message.Message):
     ENTRIES_FIELD_NUMBER: _builtins.int
     COMMITTED_AT_MS_FIELD_NUMBER: _builtins.int
     HOST_ID_FIELD_NUMBER: _builtins.int
+    STARTED_AT_MS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     attempt: _builtins.int
     first_seq: _builtins.int
@@ -112,6 +113,8 @@ class Log(_message.Message):
     """The host's clock at the last commit, milliseconds since the epoch."""
     host_id: _builtins.str
     """Which host wrote it."""
+    started_at_ms: _builtins.int
+    """When the host took the attempt, the host's clock."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Each an Operation."""
@@ -125,10 +128,11 @@ class Log(_message.Message):
         entries: _abc.Iterable[_builtins.bytes] | None = ...,
         committed_at_ms: _builtins.int = ...,
         host_id: _builtins.str = ...,
+        started_at_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committed_at_ms", b"committed_at_ms", "entries", b"entries", "first_seq", b"first_seq", "host_id", b"host_id", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committed_at_ms", b"committed_at_ms", "entries", b"entries", "first_seq", b"first_seq", "host_id", b"host_id", "run_id", b"run_id", "started_at_ms", b"started_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
