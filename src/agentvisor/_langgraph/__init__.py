@@ -1,0 +1,1 @@
+"""What stands behind `agentvisor.langgraph`, file by file."""

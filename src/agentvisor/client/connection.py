@@ -1,0 +1,104 @@
+"""From which process we speak, and so how: the one place of the SDK that reads the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from agentvisor.client.known import Known
+from agentvisor.client.socketpair import CHANNEL_FD, Channel, own_channel
+from agentvisor.client.transport import Transport
+from agentvisor.client.write_order import WriteOrder
+from agentvisor.core import ids
+from agentvisor.protocol.blobs import Limits
+from agentvisor.protocol.v1.guest_pb2 import AgentTask
+from agentvisor.protocol.v1.store_pb2 import Projection, StoreReply, StoreRequest
+
+THREAD_ID = "AGENTVISOR_THREAD_ID"
+"""The thread that this process works on: set by AgentVisor in every agent process."""
+
+ENDPOINT = "AGENTVISOR_ENDPOINT"
+"""Outside a guest: the host's HTTP address."""
+
+API_KEY = "AGENTVISOR_API_KEY"
+"""Outside a guest: the key that the host asks for."""
+
+DEFAULT_ENDPOINT = "http://127.0.0.1:8090"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A way to the host, and what all that use it share."""
+
+    transport: Transport
+    limits: Limits = field(default_factory=Limits)
+    known: Known = field(default_factory=Known)
+    order: WriteOrder = field(default_factory=WriteOrder)
+
+    @classmethod
+    def over(cls, transport: Transport) -> Connection:
+        """A connection of its own, that shares nothing."""
+        return cls(transport, limits_of(transport.task) if isinstance(transport, Channel) else Limits())
+
+    def project(self, thread: str, projection: Projection) -> None:
+        """Tell the host what comes after a checkpoint. Nobody waits: without it, the host shows what it can derive."""
+        self.transport.submit(StoreRequest(thread_id=thread, project=projection)).add_done_callback(_note_failure)
+
+
+def own_thread(environment: Mapping[str, str] = os.environ) -> ids.ThreadId | None:
+    """The thread that this process is bound to; None outside a guest."""
+    text = environment.get(THREAD_ID)
+    return ids.thread_id(text) if text else None
+
+
+def connect(endpoint: str | None = None, api_key: str | None = None) -> Connection:
+    """The connection of this process: its channel inside a guest, gRPC outside.
+
+    Made once and shared. Raises `Unavailable` where no host answers; the next call tries again.
+    """
+    with _lock:
+        if endpoint is None and CHANNEL_FD in os.environ:
+            where = (CHANNEL_FD, os.environ[CHANNEL_FD], os.getpid())
+            if where not in _connections:
+                _connections[where] = Connection.over(own_channel())
+        else:
+            endpoint = endpoint or os.environ.get(ENDPOINT) or DEFAULT_ENDPOINT
+            api_key = api_key or os.environ.get(API_KEY)
+            where = (endpoint, api_key, os.getpid())
+            if where not in _connections:
+                _connections[where] = _outside(endpoint, api_key)
+        return _connections[where]
+
+
+_log = logging.getLogger(__name__)
+_lock = threading.Lock()
+_connections: dict[tuple[str | int | None, ...], Connection] = {}
+
+
+def _outside(endpoint: str, api_key: str | None) -> Connection:
+    # Never in a guest: gRPC in a forked process hangs, and importing it costs 80 ms.
+    from agentvisor.client.grpc_transport import GrpcTransport
+
+    return Connection.over(GrpcTransport.connect(endpoint, api_key))
+
+
+def _note_failure(done: Future[StoreReply]) -> None:
+    error = done.exception()
+    if error is not None:
+        _log.debug("a projection was not taken: %s", error)
+    elif done.result().HasField("error"):
+        _log.debug("a projection was refused: %s", done.result().error.message)
+
+
+def limits_of(task: AgentTask) -> Limits:
+    """The limits that the host gave with the task; where it gave none, the defaults."""
+    default = Limits()
+    return Limits(
+        patch_chain=task.patch_chain or default.patch_chain,
+        max_value_bytes=task.max_value_bytes or default.max_value_bytes,
+        max_stored_bytes=task.max_inline_value_bytes or default.max_stored_bytes,
+    )

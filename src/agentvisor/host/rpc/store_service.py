@@ -1,0 +1,102 @@
+"""The checkpoint store for clients outside any guest, over gRPC: who may call, and with which ids."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import grpc
+import grpc.aio
+import structlog
+
+from agentvisor.core import ids
+from agentvisor.core.errors import AgentVisorError, Internal, InvalidInput
+from agentvisor.core.ids import ThreadId
+from agentvisor.protocol.errors import to_error
+from agentvisor.protocol.frames import MAX_FRAME
+from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostServicer, add_StoreHostServicer_to_server
+from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.rpc")
+
+Handle = Callable[[ThreadId | None, StoreRequest], Awaitable[StoreReply]]
+"""Answers a request; without a thread only where the request is for all of them."""
+
+_GRACE_SECONDS = 1.0
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_FRAME),
+    ("grpc.max_send_message_length", MAX_FRAME),
+    # Finds a client that is gone without a word. (`keepalive_timeout_ms` does nothing here; `ping_timeout_ms` does.)
+    ("grpc.keepalive_time_ms", 2000),
+    ("grpc.http2.ping_timeout_ms", 3000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # Without these, a client that pings is taken for an attacker and a healthy connection is ended.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 500),
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.server_handshake_timeout_ms", 2000),
+    # Identity only: nothing that comes in is decompressed, so nothing can be a bomb.
+    ("grpc.compression_enabled_algorithms_bitset", 1),
+    ("grpc.max_concurrent_streams", 64),
+    ("grpc.max_metadata_size", 8192),
+    ("grpc.so_reuseport", 0),
+]
+
+
+class StoreService(StoreHostServicer):
+    """Checks key and ids, then lets the handler answer; every error of ours is a reply, with its code."""
+
+    def __init__(self, handle: Handle, operator_key: str | None) -> None:
+        self._handle = handle
+        self._expected = None if operator_key is None else f"Bearer {operator_key}".encode()
+
+    async def Call(  # pyright: ignore[reportIncompatibleMethodOverride] (the stub's sync and async servicers share it)
+        self, request: StoreRequest, context: grpc.aio.ServicerContext[StoreRequest, StoreReply]
+    ) -> StoreReply:
+        """Answer one request; called by gRPC."""
+        if not self._is_allowed(context):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the operator's key is missing or wrong")
+        try:
+            return await self._handle(_thread_of(request), request)
+        except AgentVisorError as error:
+            return StoreReply(error=to_error(error))
+        except Exception:
+            log.exception("store call failed", kind=request.WhichOneof("kind"), thread_id=request.thread_id)
+            return StoreReply(error=to_error(Internal("the host failed to answer; its log has the traceback")))
+
+    def _is_allowed(self, context: grpc.aio.ServicerContext[StoreRequest, StoreReply]) -> bool:
+        if self._expected is None:
+            return True
+        shown = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+        given = shown[0] if len(shown) == 1 else b""
+        return hmac.compare_digest(given.encode() if isinstance(given, str) else given, self._expected)
+
+
+def _thread_of(request: StoreRequest) -> ThreadId | None:
+    if request.WhichOneof("kind") == "copy_thread":
+        ids.thread_id(request.copy_thread.target_thread_id)
+    if request.thread_id:
+        return ids.thread_id(request.thread_id)
+    if request.WhichOneof("kind") == "list" and request.list.all_threads:
+        return None
+    raise InvalidInput("name the thread: outside a run there is none of one's own", field="thread_id")
+
+
+@asynccontextmanager
+async def store_server(handle: Handle, host: str, port: int, operator_key: str | None) -> AsyncGenerator[str]:
+    """Listen at host and port (0: any free one); yields the address that clients are to use, "host:port"."""
+    server = grpc.aio.server(options=_OPTIONS)
+    add_StoreHostServicer_to_server(StoreService(handle, operator_key), server)
+    name = f"[{host}]" if ":" in host else host
+    try:
+        bound = server.add_insecure_port(f"{name}:{port}")
+    except RuntimeError as error:
+        raise InvalidInput(
+            f"gRPC cannot listen on {name}:{port}, it may be taken: {error}", field="grpc.port"
+        ) from error
+    await server.start()
+    try:
+        yield f"{name}:{bound}"
+    finally:
+        await server.stop(_GRACE_SECONDS)
