@@ -12,13 +12,17 @@ import os
 import signal
 import sys
 import threading
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.family import adopt_orphans, die_with_parent
 from agentvisor.guest.loader import CouldNotLoad, load
 from agentvisor.guest.user_traceback import UserTraceback
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
+
+if TYPE_CHECKING:
+    # At run time it is imported after the variables that it reads are set.
+    from agentvisor.client.socketpair import Channel
 
 AGENT_ERROR = 70
 """Exit code of a process whose agent raised (EX_SOFTWARE)."""
@@ -78,7 +82,7 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
         )
     except SystemExit as error:
         return _judge_exit(error)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
         if cancellation.requested and isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
             return Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED))
         return _judge_error(error)
@@ -111,7 +115,7 @@ def _show_output_at_once() -> None:
 
 
 def _lines_to(file: int) -> io.TextIOWrapper:
-    return open(file, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115 (an open file, for the whole process)
+    return open(file, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _leave(code: int) -> NoReturn:

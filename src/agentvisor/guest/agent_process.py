@@ -114,7 +114,8 @@ class AgentProcess:
         ]
         try:
             try:
-                pid, ended = await self._launch(self._environment(), [self._theirs.fileno(), their_stdout, their_stderr])
+                files = [self._theirs.fileno(), their_stdout, their_stderr]
+                pid, ended = await self._launch(self._environment(), files)
             except ZygoteGone:
                 return AgentExited(kind=AgentExited.KIND_ZYGOTE_GONE, message="the zygote died")
             except OSError as error:

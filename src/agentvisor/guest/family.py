@@ -22,7 +22,7 @@ LINUX = sys.platform == "linux"
 
 
 def die_with_parent(parent: int, with_signal: signal.Signals) -> None:
-    """Ask for `with_signal` when the parent's thread that made this process ends; exit now if `parent` is gone already."""
+    """Ask for `with_signal` when the thread that made this process ends; exit now if `parent` is gone already."""
     _prctl(PR_SET_PDEATHSIG, with_signal)
     # It may have died before the request: then the kernel would send nothing.
     if os.getppid() != parent:
@@ -41,7 +41,7 @@ def hide_memory() -> None:
 
 def thread_count() -> int:
     """Count the threads of this process that the kernel knows: Python's own list lacks those of C libraries."""
-    return len(os.listdir("/proc/self/task")) if LINUX else 1
+    return sum(1 for _ in Path("/proc/self/task").iterdir()) if LINUX else 1
 
 
 def children(pid: int) -> set[int]:
@@ -49,9 +49,9 @@ def children(pid: int) -> set[int]:
     found: set[int] = set()
     # Each thread has a list of its own; one that ends in between has left its children to another.
     with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                found.update(int(child) for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+                found.update(int(child) for child in (thread / "children").read_text().split())
     return found
 
 

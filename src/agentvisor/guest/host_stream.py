@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
+from typing import Self
 
 import grpc
 import grpc.aio
@@ -36,7 +37,7 @@ class HostStream:
         self._channel = grpc.aio.insecure_channel(address, OPTIONS)
         self._call = GuestHostStub(self._channel).Connect()
 
-    async def __aenter__(self) -> HostStream:
+    async def __aenter__(self) -> Self:
         await asyncio.wait_for(self._channel.channel_ready(), CONNECT_SECONDS)
         return self
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from agentvisor.guest.user_traceback import UserTraceback
 
 
-class CouldNotLoad(Exception):  # noqa: N818 (the outcome's name)
+class CouldNotLoad(Exception):
     """The user's code has no such agent, or raised while it was imported."""
 
     def __init__(self, error_type: str, message: str, traceback: str = "") -> None:
@@ -58,7 +58,8 @@ def _load_file(file: Path, search_path: Sequence[str]) -> ModuleType:
     loaded = sys.modules.get(name)
     if loaded is not None and _is_from(loaded, file):
         return loaded
-    spec = importlib.util.find_spec(name) if loaded is None and name.isidentifier() or "." in name else None
+    importable = loaded is None and all(part.isidentifier() for part in name.split("."))
+    spec = importlib.util.find_spec(name) if importable else None
     if spec is not None and spec.origin is not None and Path(spec.origin) == file:
         # Under the name that its own code imports it by: types of a stored state are found again by that.
         return importlib.import_module(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
 from agentvisor.core.errors import InvalidInput
@@ -59,7 +59,8 @@ def _fields(value: object, path: str) -> object:
     """The fields of an object that declares them: LangChain's messages, LangGraph's interrupts, a user's models."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return cast("Callable[..., object]", dump)(mode="json")
+        return dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    raise InvalidInput(f"{path} is not JSON: {type(value).__qualname__}", path=path)
+    kind = type(cast("object", value)).__qualname__
+    raise InvalidInput(f"{path} is not JSON: {kind}", path=path)

@@ -122,9 +122,7 @@ class Supervisor:
         finally:
             del self._agents[start.ticket]
 
-    async def _launch(
-        self, environment: dict[str, str], files: Sequence[int]
-    ) -> tuple[int, asyncio.Future[Exit]]:
+    async def _launch(self, environment: dict[str, str], files: Sequence[int]) -> tuple[int, asyncio.Future[Exit]]:
         zygote = await self._warm_zygote()
         if zygote is not None:
             try:

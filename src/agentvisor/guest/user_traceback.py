@@ -10,9 +10,7 @@ from typing import NamedTuple
 import agentvisor
 
 _OURS = str(Path(agentvisor.__file__).parent)
-_LIBRARIES = tuple(
-    dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib"))
-)
+_LIBRARIES = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")))
 
 
 class UserTraceback(NamedTuple):

@@ -57,7 +57,8 @@ class Zygote:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._pid = os.getpid()
-        # poll holds no file of its own: one that a child closed by number could be closed again later, by then another's.
+        # poll holds no file of its own: one that a child closes by number could be closed again later, when the number
+        # is another's.
         self._poll = select.poll()
         self._agents: dict[int, int] = {}
 

@@ -16,11 +16,11 @@ from agentvisor.guest.descendants import Descendants, Exit
 from agentvisor.protocol.frames import Frames
 
 
-class ForkRefused(Exception):  # noqa: N818 (an answer, not a failure)
+class ForkRefused(Exception):
     """The zygote cannot fork safely; start the agent as a new process."""
 
 
-class ZygoteGone(Exception):  # noqa: N818 (what happened)
+class ZygoteGone(Exception):
     """The zygote died, and its agents with it."""
 
 
@@ -43,7 +43,7 @@ class ZygoteLink:
         ours, theirs = socket.socketpair()
         with theirs:
             # Nothing but this number and a process id is in its arguments, and nothing of ours in its memory.
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220 (it returns once the process exists)
                 [sys.executable, "-P", "-m", "agentvisor.guest.zygote", str(os.getpid()), str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

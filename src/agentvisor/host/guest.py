@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from agentvisor.protocol.ticket import RunTicket
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, FromGuest, GuestSetup, StartAgent, ToGuest
 from agentvisor.protocol.v1.run_pb2 import Ending
 
-log = structlog.get_logger()
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.guest")
 
 MAX_SOCKET_PATH = 107
 """Bytes of a unix socket's path, by the kernel's sockaddr_un."""
@@ -53,7 +54,7 @@ class Guest:
         self._agents: dict[RunTicket, RunningAgent] = {}
         self._retired = asyncio.Event()
         self._silent_beats = 0
-        self._ending: Ending = Ending.ENDING_GUEST_GONE
+        self._ending: Ending.ValueType = Ending.ENDING_GUEST_GONE
         self._why = "the guest is gone"
         self.pid = 0
 
@@ -167,22 +168,15 @@ class Guest:
         return agent
 
 
-class _socket_path:
+@contextmanager
+def _socket_path(folder: Path) -> Generator[Path]:
     """Where a guest's socket can be: in its folder, or where that is too long for the kernel, in a temporary one."""
-
-    def __init__(self, folder: Path) -> None:
-        self._wanted = folder / "host.sock"
-        self._temporary: str | None = None
-
-    def __enter__(self) -> Path:
-        if len(os.fsencode(self._wanted)) <= MAX_SOCKET_PATH:
-            return self._wanted
-        self._temporary = tempfile.mkdtemp(prefix="agentvisor-")
-        return Path(self._temporary) / "host.sock"
-
-    def __exit__(self, *_: object) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+    wanted = folder / "host.sock"
+    if len(os.fsencode(wanted)) <= MAX_SOCKET_PATH:
+        yield wanted
+        return
+    with tempfile.TemporaryDirectory(prefix="agentvisor-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary) / "host.sock"
 
 
 async def _exit(process: subprocess.Popen[bytes]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from types import TracebackType
+from typing import Self
 
 from agentvisor.core.errors import UnknownAgent
 from agentvisor.host.config_tree import AgentConfig, Config
@@ -37,7 +38,7 @@ class Guests:
         self._guests: dict[str, Guest] = {}
         self._lives: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Guests:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

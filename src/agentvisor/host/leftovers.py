@@ -1,4 +1,4 @@
-"""Finds and ends what a guest left alive after its supervisor was killed: by the guest's id in each one's environment."""
+"""Finds and ends what a guest left alive when its supervisor was killed: by the guest's id in their environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _carriers(guest_id: str) -> list[int]:
 
 def _processes() -> list[int]:
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+        return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     except FileNotFoundError:
         return []
 

@@ -18,9 +18,9 @@ from agentvisor.protocol.v1.guest_pb2 import (
     FromAgent,
     HostMessage,
     Outcome,
+    StopAgent,
     StoreAnswer,
     StoreCall,
-    StopAgent,
     StreamEvents,
     ToAgent,
     ToGuest,
@@ -28,7 +28,7 @@ from agentvisor.protocol.v1.guest_pb2 import (
 from agentvisor.protocol.v1.run_pb2 import Ending
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
-log = structlog.get_logger()
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.guest")
 
 MAX_OPEN_CALLS = 256
 """Calls of one agent that wait for an answer; past it, its guest is read no further."""
@@ -57,7 +57,7 @@ class AgentHandler(Protocol):
 class AgentEnd:
     """How an agent ended, and its last word if it had one."""
 
-    ending: Ending
+    ending: Ending.ValueType
     code: int = 0
     """Exit code, or number of the signal."""
     message: str = ""
@@ -119,7 +119,7 @@ class RunningAgent:
         """Its parent's word: nothing of it is alive."""
         self._end(judged(exited, self._outcome, cancelled=self._cancelled))
 
-    def guest_ended(self, ending: Ending, message: str) -> None:
+    def guest_ended(self, ending: Ending.ValueType, message: str) -> None:
         """The guest is gone, and the agent with it."""
         self._end(AgentEnd(ending, message=message))
 
@@ -157,7 +157,7 @@ class RunningAgent:
             self._send(ToGuest(stop=StopAgent(ticket=self._signed, grace_ms=grace_ms)))
 
 
-_OUTCOMES: dict[Outcome.Kind, Ending] = {
+_OUTCOMES: dict[Outcome.Kind.ValueType, Ending.ValueType] = {
     Outcome.KIND_COMPLETED: Ending.ENDING_COMPLETED,
     Outcome.KIND_PAUSED: Ending.ENDING_PAUSED,
     Outcome.KIND_CANCELLED: Ending.ENDING_CANCELLED,

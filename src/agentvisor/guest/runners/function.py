@@ -1,11 +1,10 @@
-"""Runs a plain Python agent: `agent(input)` or `agent(input, context)`, a function, coroutine or generator of events."""
+"""Runs a plain Python agent: `agent(input)` or `agent(input, context)`: a function, coroutine or generator."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -36,16 +35,16 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
     """Call the agent; what it yields are events, what it returns is the run's output."""
     if not callable(agent):
         raise InvalidInput(
-            f"{task.entrypoint} is a {type(agent).__qualname__}: an agent is a function of its input, or a LangGraph graph"
+            f"{task.entrypoint} is a {type(agent).__qualname__}: an agent is a function or a LangGraph graph"
         )
     result = agent(*_arguments(agent, task))
     events = _Events(channel)
     if inspect.isgenerator(result):
-        output = _drain(result, events)
+        output = _drain(cast("Generator[object, None, object]", result), events)
     elif inspect.isasyncgen(result):
-        output = asyncio.run(cancellation.guard(_adrain(result, events)))
+        output = cancellation.run(_adrain(cast("AsyncGenerator[object]", result), events))
     elif inspect.isawaitable(result):
-        output = asyncio.run(cancellation.guard(cast("Coroutine[object, object, object]", _await(result))))
+        output = cancellation.run(_await(result))
     else:
         output = result
     return Outcome(
@@ -65,8 +64,8 @@ class _Events:
         self._channel.send_events(StreamEvents(events=[StreamEvent(mode="custom", data=data)]))
 
 
-async def _await(result: object) -> object:
-    return await cast("Coroutine[object, object, object]", result)
+async def _await(result: Awaitable[object]) -> object:
+    return await result
 
 
 def _drain(generator: Generator[object, None, object], events: _Events) -> object:
@@ -80,7 +79,7 @@ def _drain(generator: Generator[object, None, object], events: _Events) -> objec
         events.send(event)
 
 
-async def _adrain(generator: AsyncGenerator[object, None], events: _Events) -> object:
+async def _adrain(generator: AsyncGenerator[object], events: _Events) -> object:
     async for event in generator:
         events.send(event)
     return events.last

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import grpc
@@ -16,7 +17,7 @@ from agentvisor.protocol.frames import MAX_FRAME
 from agentvisor.protocol.v1.guest_pb2 import FromGuest, Hello, ToGuest
 from agentvisor.protocol.v1.guest_pb2_grpc import GuestHostServicer, add_GuestHostServicer_to_server
 
-log = structlog.get_logger()
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.guest")
 
 HELLO_SECONDS = 5.0
 
@@ -24,7 +25,7 @@ OPTIONS = [
     # A frame of an agent, and what is wrapped around it.
     ("grpc.max_receive_message_length", MAX_FRAME + 65536),
     ("grpc.max_send_message_length", MAX_FRAME + 65536),
-    # Finds a frozen guest in 5 seconds. (`keepalive_timeout_ms` does nothing in these releases; `ping_timeout_ms` does.)
+    # Finds a frozen guest in 5 seconds. (In these releases `ping_timeout_ms` does it, not `keepalive_timeout_ms`.)
     ("grpc.keepalive_time_ms", 2000),
     ("grpc.http2.ping_timeout_ms", 3000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -72,7 +73,8 @@ class GuestStream(GuestHostServicer):
                 self.waiting_for_guest = True
                 message = await context.read()
                 self.waiting_for_guest = False
-                if message is grpc.aio.EOF:
+                if not isinstance(message, FromGuest):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    # grpc.aio.EOF, which the stubs do not have.
                     return
                 await self._receive(message)
         except AgentVisorError as error:
@@ -83,11 +85,11 @@ class GuestStream(GuestHostServicer):
             self.ended.set()
 
     async def _let_in(self, context: grpc.aio.ServicerContext[FromGuest, ToGuest]) -> None:
-        try:
+        hello = Hello()
+        with contextlib.suppress(TimeoutError):
             first = await asyncio.wait_for(context.read(), HELLO_SECONDS)
-        except TimeoutError:
-            first = grpc.aio.EOF
-        hello = first.hello if isinstance(first, FromGuest) and first.HasField("hello") else Hello()
+            if isinstance(first, FromGuest) and first.HasField("hello"):  # pyright: ignore[reportUnnecessaryIsInstance]
+                hello = first.hello
         # One answer for every reason: who has not the token learns nothing.
         if not hmac.compare_digest(hello.token, self._token) or self.connected.is_set():
             log.warning("a stranger at a guest's socket", guest=self._guest_id)
@@ -100,7 +102,7 @@ class GuestStream(GuestHostServicer):
 
 
 @asynccontextmanager
-async def served(address: str, stream: GuestStream) -> AsyncIterator[None]:
+async def served(address: str, stream: GuestStream) -> AsyncGenerator[None]:
     """Listen at "unix:/path" for one guest."""
     server = grpc.aio.server(options=OPTIONS)
     add_GuestHostServicer_to_server(stream, server)

@@ -27,7 +27,7 @@ INHERITED = frozenset(
         "VIRTUAL_ENV",
     }
 )
-"""The host's variables that a guest may see, and those that begin with LC_: what finds programs and names the locale."""
+"""The host's variables that a guest may see, besides LC_*: what finds programs and names the locale."""
 
 
 def start_process(setup: GuestSetup, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

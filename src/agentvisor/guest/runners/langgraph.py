@@ -1,0 +1,129 @@
+"""Runs a LangGraph agent: a compiled graph, a builder, or a function that makes one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import cast
+
+from langchain_core.runnables import RunnableConfig
+
+from agentvisor.client.socketpair import Channel
+from agentvisor.core.errors import InvalidInput
+from agentvisor.guest.cancellation import Cancellation
+from agentvisor.guest.events import Events
+from agentvisor.guest.runners.langgraph_config import config_of
+from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
+from agentvisor.guest.runners.langgraph_json import to_json
+from agentvisor.guest.runners.langgraph_projection import Projector
+from agentvisor.guest.runners.langgraph_resume import invocation
+from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
+
+MODES = {
+    "values": "values",
+    "updates": "updates",
+    "messages": "messages",
+    "messages-tuple": "messages",
+    "custom": "custom",
+    "tasks": "tasks",
+    "checkpoints": "checkpoints",
+    "debug": "debug",
+}
+"""A caller's stream mode -> pregel's."""
+
+OWN_MODES = {"checkpoints", "tasks", "updates"}
+"""What the runner reads itself: projections, and that the graph was interrupted."""
+
+Event = tuple[tuple[str, ...], str, object]
+"""Namespace, pregel's mode, payload."""
+
+
+def run_graph(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
+    """Run the graph on the run's thread; COMPLETED, or PAUSED where it stopped at an interrupt."""
+    unknown = [mode for mode in task.spec.stream_modes if mode not in MODES]
+    if unknown:
+        raise InvalidInput(f"stream mode {unknown[0]!r} is not known: use {', '.join(MODES)}")
+    return cancellation.run(_Run(task, channel).run(agent))
+
+
+class _Run:
+    def __init__(self, task: AgentTask, channel: Channel) -> None:
+        self._task = task
+        self._spec = task.spec
+        self._channel = channel
+        self._events = Events(channel)
+        self._asked = list(dict.fromkeys(task.spec.stream_modes))
+        self._paused = False
+        self._values: object = None
+
+    async def run(self, agent: object) -> Outcome:
+        config = config_of(self._task)
+        async with AsyncExitStack() as stack:
+            graph = with_our_checkpointer(await graph_of(agent, config, stack))
+            projector = Projector(self._channel.call, names(graph.stream_channels_asis))
+            try:
+                async for namespace, mode, payload in self._stream(graph, config):
+                    self._take(namespace, mode, payload, projector)
+            finally:
+                # Before the last word, whatever it will be.
+                projector.release()
+                self._events.flush()
+            await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
+        return Outcome(
+            kind=Outcome.KIND_PAUSED if self._paused or projector.next else Outcome.KIND_COMPLETED,
+            # A graph that keeps nothing has its result nowhere else.
+            output=b"" if graph.checkpointer else to_json(self._values),
+        )
+
+    async def _stream(self, graph: Graph, config: RunnableConfig) -> AsyncIterator[Event]:
+        spec = self._spec
+        given: object = json.loads(spec.input) if spec.input else None
+        modes = OWN_MODES | {MODES[mode] for mode in self._asked}
+        command: object = json.loads(spec.command) if spec.command else None
+        call = await invocation(graph, config, given, command, run_id=self._task.run_id)
+        if not graph.checkpointer:
+            modes |= {"values"}
+        stream = graph.astream(
+            call.input,
+            call.config,
+            context=json.loads(spec.context) if spec.context else None,
+            stream_mode=sorted(modes),
+            interrupt_before=_nodes(spec.interrupt_before),
+            interrupt_after=_nodes(spec.interrupt_after),
+            durability=(spec.durability or "sync") if graph.checkpointer else None,
+            # Always: a subgraph's checkpoints are shown too. What the caller did not ask for is not sent.
+            subgraphs=True,
+        )
+        async for event in stream:
+            yield cast("Event", event)
+
+    def _take(self, namespace: tuple[str, ...], mode: str, payload: object, projector: Projector) -> None:
+        if mode == "checkpoints":
+            projector.checkpoint(namespace, cast("Mapping[str, object]", payload))
+        elif mode == "tasks":
+            projector.task(namespace, cast("Mapping[str, object]", payload))
+        else:
+            projector.release()
+        if not namespace:
+            self._take_of_root(mode, payload)
+        if namespace and not self._spec.stream_subgraphs:
+            return
+        for asked in self._asked:
+            if MODES[asked] == mode:
+                self._events.send(asked, namespace, to_json(payload))
+
+    def _take_of_root(self, mode: str, payload: object) -> None:
+        if mode == "values":
+            self._values = payload
+        if mode == "updates" and (interrupts := interrupts_of(payload)) is not None:
+            self._paused = True
+            if interrupts and "values" in self._asked and "updates" not in self._asked:
+                # A caller who reads values hears of the question there: so does LangGraph's server.
+                self._events.send("values", (), to_json(payload))
+
+
+def _nodes(listed: object) -> list[str] | str | None:
+    nodes = list(cast("list[str]", listed))
+    return "*" if nodes == ["*"] else (nodes or None)

@@ -1,0 +1,101 @@
+"""Makes a graph with AgentVisor's checkpointer out of whatever a LangGraph entrypoint names."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from typing import Protocol, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph  # pyright: ignore[reportMissingTypeStubs] (as below)
+from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] (it has inline types, but no marker)
+from langgraph.types import StateSnapshot
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.langgraph import AgentVisorCheckpointer
+
+
+class Graph(Protocol):
+    """A compiled graph (`Pregel`), as far as the runner uses it: its generic parameters are the user's business."""
+
+    checkpointer: BaseCheckpointSaver[str] | bool | None
+
+    @property
+    def stream_channels_asis(self) -> str | Sequence[str]: ...
+
+    def copy(self, update: dict[str, object]) -> Graph: ...
+
+    def astream(
+        self,
+        input: object,
+        config: RunnableConfig,
+        *,
+        context: object,
+        stream_mode: Sequence[str],
+        interrupt_before: Sequence[str] | None,
+        interrupt_after: Sequence[str] | None,
+        durability: str | None,
+        subgraphs: bool,
+    ) -> AsyncIterator[object]: ...
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool) -> StateSnapshot: ...
+
+
+async def graph_of(agent: object, config: RunnableConfig, stack: AsyncExitStack) -> Graph:
+    """Compile, call or enter what the entrypoint names until it is a graph; what was entered is left with `stack`."""
+    made = agent
+    if callable(made) and not isinstance(made, Pregel | StateGraph):
+        made = _call(made, config)
+        if inspect.isawaitable(made):
+            made = await made
+    if isinstance(made, AbstractAsyncContextManager):
+        made = await stack.enter_async_context(cast("AbstractAsyncContextManager[object]", made))
+    elif isinstance(made, AbstractContextManager):
+        made = stack.enter_context(cast("AbstractContextManager[object]", made))
+    if isinstance(made, StateGraph):
+        made = cast("Callable[[], object]", made.compile)()  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(made, Pregel):
+        raise InvalidInput(f"the entrypoint gives a {type(made).__qualname__}, not a LangGraph graph")
+    return cast("Graph", cast("object", made))
+
+
+def with_our_checkpointer(graph: Graph) -> Graph:
+    """Give the graph AgentVisor's saver, unless it has one or wants none (`checkpointer=False`)."""
+    if graph.checkpointer is False or isinstance(graph.checkpointer, AgentVisorCheckpointer):
+        return graph
+    if isinstance(graph.checkpointer, BaseCheckpointSaver):
+        sys.stderr.write(
+            f"agentvisor: the graph's {type(graph.checkpointer).__name__} is replaced by AgentVisorCheckpointer: "
+            "compile it without a checkpointer to be rid of this line\n"
+        )
+    return graph.copy(update={"checkpointer": AgentVisorCheckpointer()})
+
+
+def _call(factory: Callable[..., object], config: RunnableConfig) -> object:
+    try:
+        wanted = [one for one in inspect.signature(factory).parameters.values() if _must_be_given(one)]
+    except (TypeError, ValueError):
+        wanted = []
+    if len(wanted) > 1:
+        raise InvalidInput("a function that makes a graph takes nothing, or the run's config")
+    return factory(config) if wanted else factory()
+
+
+def _must_be_given(parameter: inspect.Parameter) -> bool:
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return parameter.kind in positional and parameter.default is inspect.Parameter.empty
+
+
+def names(channels: str | Sequence[str]) -> list[str]:
+    """Channels as a list; a graph with a single one has it as text."""
+    return [channels] if isinstance(channels, str) else list(channels)
+
+
+def interrupts_of(payload: object) -> Sequence[object] | None:
+    """The interrupts that an "updates" payload tells of; None where it tells of none. Static ones are empty."""
+    if not isinstance(payload, Mapping):
+        return None
+    return cast("Mapping[str, Sequence[object]]", payload).get("__interrupt__")
