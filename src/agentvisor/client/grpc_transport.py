@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from http.client import HTTPException
-from typing import NoReturn, cast
-from urllib.parse import urlsplit
 
 import grpc
 
+from agentvisor.client.find_host import LOOPBACK, find_grpc
 from agentvisor.core.errors import (
     AgentVisorError,
     Internal,
@@ -38,11 +34,9 @@ _OPTIONS = [
     # We know better which requests may be repeated.
     ("grpc.enable_retries", 0),
 ]
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ANY_ADDRESS = ("", "0.0.0.0", "::", "[::]")  # noqa: S104 (recognised, not bound)
-_INFO_SECONDS = 5.0
 _RECONNECT_SECONDS = 10.0
-"""How long a repeated request waits for the host to be there again."""
+"""How long a lost request waits for the host to be there again."""
+_RETRY_SECONDS = 0.2
 
 _REPEATABLE = frozenset({"put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project"})
 """Requests that may reach the host twice and have one effect."""
@@ -51,28 +45,24 @@ _Metadata = tuple[tuple[str, str], ...]
 
 
 class GrpcTransport:
-    """One gRPC connection to a host; a `Transport`."""
+    """A gRPC connection to a host, made again where the host comes back elsewhere; a `Transport`."""
 
-    def __init__(self, address: str, api_key: str | None) -> None:
-        options = [*_OPTIONS]
-        if _host_of(address) in _LOOPBACK:
-            options.append(("grpc.enable_http_proxy", 0))
-        self._address = address
-        self._channel = grpc.insecure_channel(address, options=options)
-        self._stub = StoreHostStub(self._channel)
+    def __init__(self, find: Callable[[], str], api_key: str | None) -> None:
+        self._find = find
         self._metadata: _Metadata = () if api_key is None else (("authorization", f"Bearer {api_key}"),)
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = threading.Event()
         self._writes: set[Future[StoreReply]] = set()
         """Pending writes that were sent and not answered."""
+        self._host = _Host(find())
 
     @classmethod
     def connect(cls, endpoint: str, api_key: str | None) -> GrpcTransport:
-        """Ask the host at an HTTP address for its gRPC address; `Unavailable` where none answers."""
-        return cls(find_grpc(endpoint, api_key), api_key)
+        """Connect to the host whose HTTP address is `endpoint`; `Unavailable` where none answers."""
+        return cls(lambda: find_grpc(endpoint, api_key), api_key)
 
     def submit(self, request: StoreRequest) -> Future[StoreReply]:
-        """Send a request; one that may be repeated is sent once more where the connection was lost."""
+        """Send a request; one that may be repeated is sent again where the connection was lost."""
         future: Future[StoreReply] = Future()
         # Running, so that nobody can cancel it: the host acts on the request whoever still waits for it.
         future.set_running_or_notify_cancel()
@@ -82,59 +72,100 @@ class GrpcTransport:
             before = list(self._writes) if kind == "put" else []
             if kind == "put_writes":
                 self._writes.add(future)
-                future.add_done_callback(self._forget_writes)
-        _after(before, lambda: self._send(request, future, is_first=kind in _REPEATABLE))
+        if kind == "put_writes":
+            future.add_done_callback(self._forget_writes)
+        _after(before, lambda: self._send(request, future))
         return future
+
+    def close(self) -> None:
+        """End the connection; calls that were not answered fail with `Unavailable`."""
+        self._closed.set()
+        self._host.channel.close()
 
     def _forget_writes(self, future: Future[StoreReply]) -> None:
         with self._lock:
             self._writes.discard(future)
 
-    def close(self) -> None:
-        """End the connection; calls that were not answered fail with `Unavailable`."""
-        self._closed = True
-        self._channel.close()
-
-    def _send(self, request: StoreRequest, future: Future[StoreReply], *, is_first: bool) -> None:
-        if self._closed:
-            future.set_exception(Unavailable("the connection to the host was closed"))
-            return
+    def _send(self, request: StoreRequest, future: Future[StoreReply]) -> None:
+        host = self._host
         try:
-            call = self._stub.Call.future(
-                request,
-                metadata=self._metadata,
-                wait_for_ready=not is_first,
-                timeout=None if is_first else _RECONNECT_SECONDS,
-            )
-        except ValueError as error:  # closed meanwhile
-            future.set_exception(Unavailable(f"the connection to the host was closed: {error}"))
+            call = host.stub.Call.future(request, metadata=self._metadata)
+        except ValueError:  # the channel was closed
+            future.set_exception(_closed())
             return
 
         def done(_: object) -> None:
             if call.code() is grpc.StatusCode.OK:
                 future.set_result(call.result())
-            elif call.code() is grpc.StatusCode.UNAVAILABLE and is_first and not self._closed:
-                self._send(request, future, is_first=False)
+            elif call.code() is grpc.StatusCode.UNAVAILABLE and request.WhichOneof("kind") in _REPEATABLE:
+                # In a thread of its own: gRPC's must not wait.
+                threading.Thread(target=self._repeat, args=(request, future), daemon=True).start()
             else:
-                future.set_exception(self._error(call.code(), call.details()))
+                future.set_exception(_error(host.address, call.code(), call.details()))
 
         call.add_done_callback(done)
 
-    def _error(self, code: grpc.StatusCode, details: str | None) -> AgentVisorError:
-        said = f"{details or code.name.lower()} ({self._address})"
-        match code:
-            case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED | grpc.StatusCode.CANCELLED:
-                return Unavailable(f"the AgentVisor host does not answer: {said}")
-            case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
-                return PermissionRefused(f"the AgentVisor host refuses the key (AGENTVISOR_API_KEY): {said}")
-            case grpc.StatusCode.RESOURCE_EXHAUSTED:
-                return ValueTooLarge(
-                    f"the message is over the limit of {MAX_FRAME} bytes: {said}", limit=str(MAX_FRAME)
-                )
-            case grpc.StatusCode.INVALID_ARGUMENT:
-                return InvalidInput(said)
-            case _:
-                return Internal(f"the AgentVisor host failed: {said}")
+    def _repeat(self, request: StoreRequest, future: Future[StoreReply]) -> None:
+        """Look for the host, which may have started anew on another port, until it answers or the time is over."""
+        until = time.monotonic() + _RECONNECT_SECONDS
+        while True:
+            error: AgentVisorError = _closed()
+            if not self._closed.is_set():
+                try:
+                    host = self._current_host()
+                    left = max(until - time.monotonic(), 0.1)
+                    reply = host.stub.Call(request, metadata=self._metadata, timeout=left)
+                except Unavailable as gone:
+                    error = gone
+                except grpc.RpcError as failed:
+                    error = _error(self._host.address, failed.code(), failed.details())
+                except ValueError:
+                    pass  # the channel was closed
+                else:
+                    future.set_result(reply)
+                    return
+            if not isinstance(error, Unavailable) or time.monotonic() >= until or self._closed.wait(_RETRY_SECONDS):
+                future.set_exception(error)
+                return
+
+    def _current_host(self) -> _Host:
+        address = self._find()
+        with self._lock:
+            if address != self._host.address:
+                # The old channel is not closed: calls on it shall see that their host is gone, and be repeated.
+                self._host = _Host(address)
+            return self._host
+
+
+class _Host:
+    """A channel to one address."""
+
+    def __init__(self, address: str) -> None:
+        options = [*_OPTIONS]
+        if _host_of(address) in LOOPBACK:
+            options.append(("grpc.enable_http_proxy", 0))
+        self.address = address
+        self.channel = grpc.insecure_channel(address, options=options)
+        self.stub = StoreHostStub(self.channel)
+
+
+def _closed() -> Unavailable:
+    return Unavailable("the connection to the host was closed")
+
+
+def _error(address: str, code: grpc.StatusCode, details: str | None) -> AgentVisorError:
+    said = f"{details or code.name.lower()} ({address})"
+    match code:
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.DEADLINE_EXCEEDED | grpc.StatusCode.CANCELLED:
+            return Unavailable(f"the AgentVisor host does not answer: {said}")
+        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+            return PermissionRefused(f"the AgentVisor host refuses the key (AGENTVISOR_API_KEY): {said}")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return ValueTooLarge(f"the message is over the limit of {MAX_FRAME} bytes: {said}", limit=str(MAX_FRAME))
+        case grpc.StatusCode.INVALID_ARGUMENT:
+            return InvalidInput(said)
+        case _:
+            return Internal(f"the AgentVisor host failed: {said}")
 
 
 def _after(futures: list[Future[StoreReply]], action: Callable[[], None]) -> None:
@@ -150,55 +181,6 @@ def _after(futures: list[Future[StoreReply]], action: Callable[[], None]) -> Non
 
     for future in futures:
         future.add_done_callback(one_less)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The key is for the address that was given, not for one that it names."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None
-
-
-def find_grpc(endpoint: str, api_key: str | None) -> str:
-    """The address that the host's `/info` gives; `Unavailable` that says what to start where none answers."""
-    url = urlsplit(endpoint)
-    if url.scheme != "http" or not url.hostname:
-        raise InvalidInput(f"AGENTVISOR_ENDPOINT is {endpoint!r}: it must be like http://127.0.0.1:8090")
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if url.hostname in _LOOPBACK:
-        handlers.append(urllib.request.ProxyHandler({}))
-    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-    request = urllib.request.Request(endpoint.rstrip("/") + "/info", headers=headers)  # noqa: S310 (http, checked above)
-    try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=_INFO_SECONDS) as response:
-            info = json.load(response)
-    except urllib.error.HTTPError as error:
-        _refuse(endpoint, error)
-    except (OSError, HTTPException, ValueError) as error:
-        raise Unavailable(
-            f"no AgentVisor host answers at {endpoint} ({_reason(error)}): start one with `agentvisor dev`, "
-            "or set AGENTVISOR_ENDPOINT to where one runs"
-        ) from error
-    address = cast("dict[str, object]", info).get("grpc") if isinstance(info, dict) else None
-    if not isinstance(address, str) or ":" not in address:
-        raise Unavailable(f"what answers at {endpoint} is not an AgentVisor host, or one without gRPC")
-    host, _, port = address.rpartition(":")
-    if host not in _ANY_ADDRESS:
-        return address
-    return f"[{url.hostname}]:{port}" if ":" in url.hostname else f"{url.hostname}:{port}"
-
-
-def _refuse(endpoint: str, error: urllib.error.HTTPError) -> NoReturn:
-    with error:
-        if error.code in {401, 403}:
-            raise PermissionRefused(
-                f"the AgentVisor host at {endpoint} refuses the key: set AGENTVISOR_API_KEY"
-            ) from error
-        raise Unavailable(f"what answers at {endpoint} is not an AgentVisor host: HTTP {error.code}") from error
-
-
-def _reason(error: Exception) -> str:
-    return str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
 
 
 def _host_of(address: str) -> str:
