@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.support.temporal import TemporalProcess, temporal_server
 
 # Debian keeps PostgreSQL's server programs out of PATH.
 PROGRAM_FOLDERS = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
@@ -44,3 +45,17 @@ def _skip_becomes_failure(report: Report) -> Report:
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid}: CI does not skip. {reason}"
     return report
+
+
+@pytest.fixture(scope="session")
+def temporal(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    """The address of a real Temporal server, shared by the tests of one worker: give each thread an id of its own."""
+    with temporal_server(tmp_path_factory.mktemp("temporal")) as server:
+        yield server.address
+
+
+@pytest.fixture
+def temporal_process(tmp_path: Path) -> Generator[TemporalProcess]:
+    """A Temporal server of the test's own, to be killed, frozen and started again."""
+    with temporal_server(tmp_path / "temporal") as server:
+        yield server
