@@ -45,7 +45,7 @@ class Mark:
 
 
 async def invocation(
-    graph: Graph, config: RunnableConfig, given: object, command: object, *, run_id: str
+    graph: Graph, config: RunnableConfig, given: object, command: object, *, run_id: str, attempt: int
 ) -> Invocation:
     """Decide it, from what is stored. Never applies an input or an update twice, never loses or doubles an answer.
 
@@ -55,12 +55,15 @@ async def invocation(
         given: the caller's input, or None.
         command: the caller's {"resume"?, "update"?, "goto"?}, or None.
         run_id: stored in the metadata of every checkpoint of the run.
+        attempt: 1 where nothing of the run can be stored yet.
     """
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
         return Invocation(
             _command(cast("Mapping[str, object]", command)) if isinstance(command, Mapping) else given, config
         )
+    if attempt == 1 and not isinstance(command, Mapping):
+        return Invocation(given, config)
     latest = config | {"configurable": _without_address(config)}
     head = await saver.aget_tuple(_root(latest))
     if head is not None and head.metadata.get("run_id") == run_id:
