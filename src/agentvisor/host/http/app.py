@@ -1,0 +1,90 @@
+"""Puts the HTTP API together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from agentvisor.host.config import Config
+from agentvisor.host.http import assistants, errors, meta, runs, state, stateless, threads
+from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
+from agentvisor.host.http.bodies import BoundedBodies
+from agentvisor.host.http.services import Afterwards, Services
+from agentvisor.host.streams import RunStreams
+from agentvisor.host.threads import Threads
+
+HEARTBEAT = 5.0
+"""Seconds of silence on a stream, after which proxies would begin to wonder."""
+
+_EXPOSED = ("content-location", "location", "x-pagination-total", "x-pagination-next")
+
+
+def create_app(
+    door: Threads,
+    streams: RunStreams,
+    config: Config,
+    *,
+    version: str,
+    grpc_address: str | None,
+    heartbeat: float = HEARTBEAT,
+) -> FastAPI:
+    """The API of one host.
+
+    Args:
+        door: the way to threads.
+        streams: events of the runs that live on this host.
+        config: agents, limits, key.
+        version: of AgentVisor.
+        grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
+        heartbeat: seconds of silence after which a waiting client is sent a sign of life.
+    """
+    afterwards = Afterwards()
+    services = Services(
+        threads=door,
+        streams=streams,
+        config=config,
+        version=version,
+        grpc=grpc_address,
+        started_at=datetime.now(UTC),
+        afterwards=afterwards,
+        heartbeat=heartbeat,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with afterwards.running():
+            yield
+
+    app = FastAPI(
+        title="AgentVisor",
+        version=version,
+        description="Durable threads and runs of agents: the API of the LangGraph server.",
+        lifespan=lifespan,
+    )
+    app.state.services = services
+    errors.install(app)
+    for router in (meta.router, assistants.router, threads.router, state.router, runs.router, stateless.router):
+        app.include_router(router)
+    _guard(app, config)
+    return app
+
+
+def _guard(app: FastAPI, config: Config) -> None:
+    """What stands before the routes; the last that is added is met first."""
+    key = config.http.operator_key.get_secret_value() if config.http.operator_key else None
+    app.add_middleware(BoundedBodies, max_body=config.http.max_body)
+    app.add_middleware(Access, operator_key=key)
+    app.add_middleware(
+        CORSMiddleware,
+        # With a key, a page shows the key or gets nothing; without one, only trusted pages may ask.
+        allow_origins=["*"] if key else TRUSTED_ORIGINS,
+        allow_origin_regex=None if key else LOOPBACK_ORIGIN,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_private_network=True,
+        expose_headers=_EXPOSED,
+    )

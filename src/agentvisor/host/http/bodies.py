@@ -1,0 +1,87 @@
+"""Bodies are bounded before they are read whole, and text that is JSON counts as JSON (Studio sends text/plain)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentvisor.core.errors import ValueTooLarge
+from agentvisor.host.http.errors import error_response
+
+_PLAIN = ("", "text/plain", "application/x-www-form-urlencoded")
+"""Also what curl says of `-d '{...}'`."""
+
+
+class BoundedBodies:
+    """Answers 413 for a body over the limit; the route behind gets the whole body as one message."""
+
+    def __init__(self, app: ASGIApp, max_body: int) -> None:
+        self._app = app
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = MutableHeaders(scope=scope)
+        declared = headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > self._max_body:
+            await self._refuse(int(declared), scope, receive, send)
+            return
+        body = await self._read(receive)
+        if body is None:
+            return  # the client is gone
+        if len(body) > self._max_body:
+            await self._refuse(len(body), scope, receive, send)
+            return
+        if body and _kind(headers) in _PLAIN:
+            headers["content-type"] = "application/json"
+        await self._app(scope, _Replay(body, receive), send)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The body, or as much of it as shows that it is too large."""
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more and size <= self._max_body:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            chunk: bytes = message.get("body", b"")
+            chunks.append(chunk)
+            size += len(chunk)
+            more = bool(message.get("more_body", False))
+        return _joined(chunks)
+
+    async def _refuse(self, size: int, scope: Scope, receive: Receive, send: Send) -> None:
+        error = ValueTooLarge(
+            f"the body has {size} bytes or more, and the limit is {self._max_body} (http.max_body)",
+            limit=str(self._max_body),
+        )
+        response = error_response(error)
+        # The rest of the body is not read: the connection cannot be used again.
+        response.headers["connection"] = "close"
+        await response(scope, receive, send)
+
+
+class _Replay:
+    """Hands the body out once, then what the client says later (that it is gone)."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _joined(chunks: Sequence[bytes]) -> bytes:
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _kind(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

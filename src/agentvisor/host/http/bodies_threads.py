@@ -1,0 +1,108 @@
+"""Bodies of requests about threads and their states."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.host.http.run_create import CheckpointAddress, JsonObject
+
+
+class Body(BaseModel):
+    """A body with nothing in it that is not known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ThreadCreate(Body):
+    """A thread to create."""
+
+    thread_id: str | None = Field(default=None, description="1 to 255 of A-Z a-z 0-9 . _ : -; a UUID when left out.")
+    metadata: JsonObject | None = None
+    if_exists: Literal["raise", "do_nothing"] | None = None
+    ttl: JsonValue = None
+    supersteps: list[JsonValue] | None = None
+
+
+class ThreadPatch(Body):
+    """What to change of a thread."""
+
+    metadata: JsonObject | None = None
+    ttl: JsonValue = None
+
+
+SortBy = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
+THREAD_FIELDS = (
+    "thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "status", "config", "values", "interrupts",
+    "error",
+)  # fmt: skip
+
+
+class ThreadFilter(Body):
+    """Which threads are meant."""
+
+    metadata: JsonObject | None = None
+    values: JsonObject | None = None
+    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+
+
+class ThreadSearch(ThreadFilter):
+    """Which threads to list, and how."""
+
+    ids: list[str] | None = None
+    limit: int = Field(default=10, ge=1, le=1000)
+    offset: int = Field(default=0, ge=0)
+    sort_by: SortBy | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+    select: list[str] | None = None
+    extract: dict[str, str] | None = None
+
+
+class StateAt(Body):
+    """Which state to show."""
+
+    checkpoint: CheckpointAddress
+    subgraphs: bool = False
+    select: list[str] | None = None
+
+
+class HistorySearch(Body):
+    """Which states to list."""
+
+    limit: int = Field(default=1, ge=1, le=1000)
+    before: str | dict[str, JsonValue] | None = None
+    metadata: JsonObject | None = None
+    checkpoint: CheckpointAddress | None = None
+    select: list[str] | None = None
+
+    @property
+    def namespace(self) -> Namespace:
+        """Whose history."""
+        return Namespace(self.checkpoint.checkpoint_ns if self.checkpoint else "")
+
+    @property
+    def before_id(self) -> CheckpointId | None:
+        """The checkpoint id that all must be older than."""
+        return None if self.before is None else checkpoint_id_in(self.before)
+
+
+def checkpoint_id_in(before: str | dict[str, JsonValue]) -> CheckpointId:
+    """The id in any form that clients send: itself, a Checkpoint, or {"configurable": a Checkpoint}."""
+    address: JsonValue = before
+    if isinstance(address, dict) and "configurable" in address:
+        address = address["configurable"]
+    if isinstance(address, dict):
+        address = address.get("checkpoint_id")
+    if not isinstance(address, str) or not address:
+        raise InvalidInput("before must be a checkpoint id, or an object with checkpoint_id", field="before")
+    return CheckpointId(address)
+
+
+def refuse(**fields: object) -> None:
+    """Refuse fields that this version does not honour, where they carry something; it names the first."""
+    for field, value in fields.items():
+        if value is not None and value not in ([], {}, ""):
+            raise InvalidInput(f"{field} is not supported by this version", field=field)

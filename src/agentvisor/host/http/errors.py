@@ -1,0 +1,101 @@
+"""How every error looks over HTTP: one table from the tree of errors to status codes, one body for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from agentvisor.core.errors import (
+    AgentVisorError,
+    Conflict,
+    Corrupt,
+    Fenced,
+    Internal,
+    InvalidInput,
+    NotFound,
+    PermissionRefused,
+    StateTooLarge,
+    ThreadFailed,
+    Unavailable,
+    UnknownAgent,
+    ValueTooLarge,
+)
+from agentvisor.host.http.json import JsonResponse
+from agentvisor.host.render_typed import Json
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
+
+STATUS: dict[type[AgentVisorError], int] = {
+    InvalidInput: 422,
+    UnknownAgent: 422,
+    NotFound: 404,
+    Conflict: 409,
+    Fenced: 409,
+    ThreadFailed: 409,
+    PermissionRefused: 403,
+    ValueTooLarge: 413,
+    StateTooLarge: 413,
+    Unavailable: 503,
+    Corrupt: 500,
+    Internal: 500,
+}
+"""Total: every error of the tree has its row."""
+
+_CODES = {401: "unauthenticated", 404: "not_found", 405: "method_not_allowed", 413: "value_too_large"}
+
+
+def error_response(error: AgentVisorError) -> JsonResponse:
+    """The answer to a request that failed so."""
+    status = STATUS.get(type(error), 500)
+    headers = {"retry-after": "1"} if status == 503 else None
+    return JsonResponse(error_body(error), status, headers)
+
+
+def error_body(error: AgentVisorError) -> dict[str, Json]:
+    """`detail` is read by LangGraph's clients, `code` and `message` by those of Agent Protocol."""
+    details: dict[str, Json] = {**error.details}
+    return {"detail": error.message, "code": error.code, "message": error.message, "metadata": details}
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer every failure by the table."""
+
+    @app.exception_handler(AgentVisorError)
+    async def _(request: Request, error: AgentVisorError) -> JsonResponse:
+        if STATUS.get(type(error), 500) >= 500:
+            log.warning("request_failed", method=request.method, path=request.url.path, error=error.message)
+        return error_response(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _(_: Request, error: RequestValidationError) -> JsonResponse:
+        return error_response(InvalidInput(_problems(error.errors())))
+
+    @app.exception_handler(HTTPException)
+    async def _(_: Request, error: HTTPException) -> JsonResponse:
+        code = _CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal")
+        body = {"detail": error.detail, "code": code, "message": error.detail}
+        return JsonResponse(body, error.status_code, dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def _(_: Request, __: Exception) -> JsonResponse:
+        return error_response(Internal("AgentVisor failed to answer; the host's log has the traceback"))
+
+
+def _problems(errors: Sequence[object]) -> str:
+    return "; ".join(_problem(cast("Mapping[str, object]", one)) for one in errors)
+
+
+def _problem(error: Mapping[str, object]) -> str:
+    """`input: Field required`: the field as the caller wrote it, and what is wrong with it."""
+    _, *names = cast("tuple[str | int, ...]", error["loc"])
+    where = ".".join(map(str, names))
+    text = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        text = "unknown field"
+    return f"{where}: {text}" if where else text

@@ -1,0 +1,30 @@
+"""Whether this host answers, and what it is."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from agentvisor.host.http.json import JsonResponse, JsonRoute
+from agentvisor.host.http.services import Served
+
+router = APIRouter(tags=["host"], route_class=JsonRoute)
+
+
+@router.get("/ok")
+async def ok() -> JsonResponse:
+    """The host answers."""
+    return JsonResponse({"ok": True})
+
+
+@router.get("/info")
+async def info(services: Served) -> JsonResponse:
+    """Version, address of the gRPC end, agents, and what this host can do."""
+    return JsonResponse(
+        {
+            "version": services.version,
+            "agentvisor": services.version,
+            "grpc": services.grpc,
+            "agents": sorted(services.config.agents),
+            "flags": {"assistants": True, "crons": False, "langsmith": False, "strict_resume": False},
+        }
+    )

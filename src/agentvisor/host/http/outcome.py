@@ -1,0 +1,47 @@
+"""What `wait` and `join` answer: the values that a run ended with, its question, or its error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+
+from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.ids import ThreadId
+from agentvisor.core.runs import Run
+from agentvisor.host.http.json import encode
+from agentvisor.host.http.reading import values_shown
+from agentvisor.host.http.services import Services
+from agentvisor.host.http.shapes import output_json, run_error
+from agentvisor.host.render_typed import Json
+
+
+async def outcome(services: Services, thread_id: ThreadId, run: Run) -> Json:
+    """The answer for a run that has ended."""
+    error = run_error(run)
+    if error is not None:
+        return {"__error__": error}
+    if run.output:
+        return output_json(run)
+    values, interrupts = await values_shown(services, await services.threads.get(thread_id))
+    if not interrupts:
+        return values
+    return {**(values if isinstance(values, dict) else {}), "__interrupt__": interrupts}
+
+
+def failure(error: AgentVisorError) -> dict[str, Json]:
+    """The answer where waiting itself failed after the status was sent."""
+    return {"error": type(error).__name__, "message": error.message}
+
+
+async def keeping_alive(answer: Awaitable[Json], every: float) -> AsyncGenerator[bytes]:
+    """A JSON body that may take hours: line breaks, which JSON allows before a value, keep the connection open."""
+    waiting = asyncio.ensure_future(answer)
+    try:
+        while not (await asyncio.wait([waiting], timeout=every))[0]:
+            yield b"\n"
+        try:
+            yield encode(waiting.result())
+        except AgentVisorError as error:
+            yield encode({"__error__": failure(error)})
+    finally:
+        waiting.cancel()

@@ -1,0 +1,124 @@
+"""Reads threads and renders them: records first, then the blobs that are shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId
+from agentvisor.core.records import Checkpoint
+from agentvisor.core.runs import RunStatus
+from agentvisor.core.thread import Thread
+from agentvisor.host.http.services import Services
+from agentvisor.host.http.shapes import output_json, thread_json
+from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
+from agentvisor.host.render_typed import Json
+
+_OFF_THE_LOOP = 256 * 1024
+"""Bytes of values over which rendering would hold up everybody else."""
+
+_Shown = TypeVar("_Shown")
+
+
+async def thread_shown(services: Services, thread_id: ThreadId, *, with_values: bool = True) -> dict[str, Json]:
+    """A Thread, with the values of its root's head."""
+    thread = await services.threads.get(thread_id)
+    values, interrupts = await _head(services, thread) if with_values else (None, {})
+    return thread_json(thread, values, interrupts)
+
+
+async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[Json]]:
+    """The values of a thread's root, and the questions that wait for an answer."""
+    values, interrupts = await _head(services, thread)
+    return values, [one for asked in interrupts.values() if isinstance(asked, list) for one in asked]
+
+
+async def _head(services: Services, thread: Thread) -> tuple[Json, dict[str, Json]]:
+    head = thread.store.get(ROOT)
+    if head is None:
+        return await _last_output(services, thread), {}
+    states, blobs = await _states(services, thread, [head.checkpoint])
+    return await _rendered(blobs, lambda: (states.values(head.checkpoint), states.interrupts()))
+
+
+async def _last_output(services: Services, thread: Thread) -> Json:
+    """What the last run of a plain agent returned: such a thread has no checkpoints."""
+    last = thread.last_agent_run
+    if last is None or last.status is not RunStatus.SUCCESS:
+        return None
+    return output_json(await services.threads.get_run(thread.thread_id, last.run_id))
+
+
+async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bool) -> dict[str, Json]:
+    """The state of the root as it stands now; of a plain agent, what it returned."""
+    thread = await services.threads.get(thread_id)
+    head = thread.store.get(ROOT)
+    if head is None:
+        output = await _last_output(services, thread)
+        empty = ThreadStates(thread_id, thread.store, {}).empty()
+        return {**empty, "values": output} if output is not None else empty
+    shown = list(_heads(thread)) if subgraphs else [head.checkpoint]
+    states, blobs = await _states(services, thread, shown)
+    return await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
+
+
+async def state_at(
+    services: Services,
+    thread_id: ThreadId,
+    namespace: Namespace,
+    checkpoint_id: CheckpointId | None,
+    *,
+    subgraphs: bool,
+) -> dict[str, Json]:
+    """The state of a namespace at a checkpoint, or at its latest; empty where there is none."""
+    if checkpoint_id is None and namespace == ROOT:
+        return await latest_state(services, thread_id, subgraphs=subgraphs)
+    if checkpoint_id is None:
+        thread = await services.threads.get(thread_id)
+    else:
+        thread = await services.threads.read(thread_id, namespace=namespace, checkpoint_id=checkpoint_id)
+    found = thread.store.get(namespace, checkpoint_id)
+    if found is None:
+        return ThreadStates(thread_id, thread.store, {}).empty(namespace, checkpoint_id)
+    states, blobs = await _states(services, thread, [found.checkpoint])
+    return await _rendered(blobs, lambda: states.state(found, live=checkpoint_id is None))
+
+
+async def history(
+    services: Services,
+    thread_id: ThreadId,
+    *,
+    namespace: Namespace,
+    before: CheckpointId | None,
+    metadata: dict[str, Json],
+    limit: int,
+) -> list[dict[str, Json]]:
+    """States of a namespace, newest first, whose metadata has these values."""
+    newest = 0 if metadata else limit
+    thread = await services.threads.read(thread_id, namespace=namespace, before=before, newest=newest)
+    chosen = [one for one in thread.store.newest_first(namespace, before=before) if _has(one, metadata)][:limit]
+    found = [each for one in chosen if (each := thread.store.get(namespace, one.checkpoint_id)) is not None]
+    states, blobs = await _states(services, thread, chosen)
+    return await _rendered(blobs, lambda: [states.state(one, live=False) for one in found])
+
+
+def _has(checkpoint: Checkpoint, metadata: dict[str, Json]) -> bool:
+    shown = shown_metadata(checkpoint.metadata) if metadata else {}
+    return all(name in shown and shown[name] == value for name, value in metadata.items())
+
+
+def _heads(thread: Thread) -> Iterable[Checkpoint]:
+    for namespace, head in thread.store.heads.items():
+        yield thread.store.checkpoints[namespace][head]
+
+
+async def _states(services: Services, thread: Thread, checkpoints: Iterable[Checkpoint]) -> tuple[ThreadStates, Blobs]:
+    keys = blobs_of_states(thread.store, checkpoints)
+    blobs = await services.threads.blobs(thread.thread_id, keys) if keys else {}
+    return ThreadStates(thread.thread_id, thread.store, blobs), blobs
+
+
+async def _rendered(blobs: Blobs, render: Callable[[], _Shown]) -> _Shown:
+    size = sum(len(data) for _, data in blobs.values())
+    return await asyncio.to_thread(render) if size > _OFF_THE_LOOP else render()

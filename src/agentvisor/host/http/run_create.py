@@ -1,0 +1,182 @@
+"""The body that starts a run: every field of LangGraph's clients is honoured, or refused by name; none is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agentvisor.core.errors import InvalidInput, ValueTooLarge
+from agentvisor.core.ids import Namespace
+from agentvisor.host.config import Config
+from agentvisor.host.http.agents import assistant_id
+from agentvisor.host.http.json import encode
+from agentvisor.protocol.metadata import metadata_to_struct
+from agentvisor.protocol.v1 import run_pb2
+
+StreamMode = Literal[
+    "values", "messages", "messages-tuple", "updates", "events", "tasks", "checkpoints", "debug", "custom", "tools",
+    "lifecycle",
+]  # fmt: skip
+JsonObject = dict[str, JsonValue]
+
+
+class Command(BaseModel):
+    """What resumes a run or steers it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    resume: JsonValue = None
+    update: JsonValue = None
+    goto: JsonValue = None
+
+
+class CheckpointAddress(BaseModel):
+    """Where to go on from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    thread_id: str | None = None
+    checkpoint_ns: str = ""
+    checkpoint_id: str | None = None
+    checkpoint_map: dict[str, JsonValue] | None = None
+
+    @property
+    def namespace(self) -> Namespace:
+        """Which graph of the thread."""
+        return Namespace(self.checkpoint_ns)
+
+
+class RunCreate(BaseModel):
+    """A run to start."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    assistant_id: str = Field(description="Name of an agent, or the id of its assistant.")
+    input: JsonValue = None
+    command: Command | None = None
+    config: JsonObject | None = Field(default=None, description="tags, recursion_limit, configurable")
+    context: JsonValue = None
+    metadata: JsonObject | None = None
+    stream_mode: StreamMode | Annotated[list[StreamMode], Field(min_length=1)] = "values"
+    stream_subgraphs: bool = False
+    stream_resumable: bool = Field(default=False, description="Every stream can be resumed here.")
+    checkpoint: CheckpointAddress | None = None
+    checkpoint_id: str | None = None
+    checkpoint_during: bool | None = Field(default=None, deprecated=True)
+    durability: Literal["sync", "async", "exit"] | None = None
+    interrupt_before: list[str] | Literal["*"] | None = None
+    interrupt_after: list[str] | Literal["*"] | None = None
+    multitask_strategy: Literal["enqueue", "reject", "interrupt", "rollback"] | None = None
+    if_not_exists: Literal["create", "reject"] | None = None
+    on_disconnect: Literal["cancel", "continue"] | None = None
+    on_completion: Literal["delete", "keep"] | None = Field(default=None, description="Of runs without a thread.")
+    after_seconds: float | None = None
+    webhook: str | None = None
+    feedback_keys: list[str] | None = None
+    strict_resume: bool | None = None
+    langsmith_tracer: JsonObject | None = None
+
+    @property
+    def modes(self) -> list[StreamMode]:
+        """The stream modes that were asked for, each once."""
+        return list(dict.fromkeys([self.stream_mode] if isinstance(self.stream_mode, str) else self.stream_mode))
+
+
+_NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
+    "webhook": lambda run: run.webhook is not None,
+    "after_seconds": lambda run: bool(run.after_seconds),
+    "feedback_keys": lambda run: bool(run.feedback_keys),
+    "strict_resume": lambda run: bool(run.strict_resume),
+    "langsmith_tracer": lambda run: bool(run.langsmith_tracer),
+    "multitask_strategy": lambda run: run.multitask_strategy in ("interrupt", "rollback"),
+    "checkpoint.checkpoint_map": lambda run: run.checkpoint is not None and run.checkpoint.checkpoint_ns != "",
+    "stream_mode": lambda run: not _RUNNERS_MODES.issuperset(run.modes),
+}
+"""Fields whose value this version cannot honour."""
+
+_RUNNERS_MODES = {"values", "messages", "messages-tuple", "updates", "tasks", "checkpoints", "debug", "custom"}
+
+
+def check(run: RunCreate, thread_id: str | None) -> None:
+    """Refuse what cannot be honoured; `InvalidInput` names the field and its value. No thread id: a stateless run."""
+    for field, carries in _NOT_YET.items():
+        if carries(run):
+            value = getattr(run, field.partition(".")[0])
+            raise InvalidInput(f"{field} {str(value)[:80]!r} is not supported by this version", field=field)
+    if run.on_completion is not None and thread_id is not None:
+        raise InvalidInput("on_completion is for runs without a thread", field="on_completion")
+    if run.checkpoint is not None and run.checkpoint.thread_id not in (None, thread_id):
+        raise InvalidInput("checkpoint.thread_id is another thread", field="checkpoint.thread_id")
+    if run.command is not None and run.input is not None:
+        raise InvalidInput("input and command exclude each other: give one of them", field="command")
+    if run.checkpoint_during is not None and run.durability is not None:
+        raise InvalidInput("checkpoint_during is the old name of durability: give one of them", field="durability")
+    if run.checkpoint_id is not None and run.checkpoint is not None and run.checkpoint.checkpoint_id is not None:
+        raise InvalidInput("checkpoint and checkpoint_id exclude each other: give one of them", field="checkpoint_id")
+
+
+def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
+    """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`."""
+    temporal, restart = config.temporal, config.temporal.run_restart
+    spec = run_pb2.RunSpec(
+        run_id=str(uuid4()),
+        agent=agent,
+        assistant_id=assistant_id(agent),
+        kind=run_pb2.RUN_KIND_AGENT,
+        input=_json(run.input),
+        command=_json(run.command.model_dump(exclude_unset=True) if run.command else None),
+        config=_json(run.config),
+        context=_json(run.context),
+        metadata=metadata_to_struct(run.metadata or {}),
+        stream_modes=sorted({"messages" if mode == "messages-tuple" else mode for mode in run.modes}),
+        stream_subgraphs=run.stream_subgraphs,
+        durability=_durability(run),
+        interrupt_before=_nodes(run.interrupt_before),
+        interrupt_after=_nodes(run.interrupt_after),
+        multitask_strategy=run_pb2.MULTITASK_STRATEGY_REJECT
+        if run.multitask_strategy == "reject"
+        else run_pb2.MULTITASK_STRATEGY_ENQUEUE,
+        checkpoint_id=run.checkpoint_id or (run.checkpoint.checkpoint_id if run.checkpoint else None) or "",
+        restart=run_pb2.RestartPolicy(
+            max_attempts=restart.max_attempts,
+            initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
+            max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
+            max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
+        ),
+        timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
+        heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),
+        kwargs=encode({"stream_mode": [*run.modes], "stream_resumable": run.stream_resumable}),
+    )
+    _check_size(spec, config.storage.max_input)
+    return spec
+
+
+def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:
+    sizes = {name: len(getattr(spec, name)) for name in ("input", "command", "config", "context")}
+    sizes["metadata"] = spec.metadata.ByteSize()
+    largest = max(sizes, key=sizes.__getitem__)
+    total = sum(sizes.values())
+    if total > limit:
+        raise ValueTooLarge(
+            f"the run's {largest} has {sizes[largest]} bytes ({total} with the run's other fields), and the limit is "
+            f"{limit} (storage.max_input): send a reference to large data, or raise the limit",
+            field=largest,
+            limit=str(limit),
+        )
+
+
+def _json(value: object) -> bytes:
+    return b"" if value is None else encode(value)
+
+
+def _durability(run: RunCreate) -> str:
+    if run.checkpoint_during is not None:
+        return "async" if run.checkpoint_during else "exit"
+    return run.durability or "sync"
+
+
+def _nodes(nodes: list[str] | Literal["*"] | None) -> list[str]:
+    return ["*"] if nodes == "*" else list(nodes or ())

@@ -1,0 +1,97 @@
+"""Starts runs, and answers with what the caller asked to see of them: the run, its end, or its events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+from agentvisor.core.errors import NotFound
+from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.runs import Run
+from agentvisor.host.http.agents import agent_of, assistant_id
+from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.outcome import keeping_alive, outcome
+from agentvisor.host.http.run_create import RunCreate, check, spec_of
+from agentvisor.host.http.run_stream import RunReader
+from agentvisor.host.http.services import Services
+from agentvisor.host.http.sse import HEADERS, wire
+from agentvisor.host.render_typed import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that is recorded, durably."""
+
+    thread_id: ThreadId
+    run: Run
+    on_disconnect: Callable[[], object] | None
+    """What follows when the client leaves before the end."""
+
+    def headers(self, way_back: str | None = None) -> dict[str, str]:
+        """Where the run is, and where a client that was cut off goes on: LangGraph's client reads both."""
+        place = f"/threads/{self.thread_id}/runs/{self.run.run_id}"
+        return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
+
+
+async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, stateless: bool = False) -> Started:
+    """Record the run. Nothing is created where the request is refused."""
+    agent = agent_of(services, body.assistant_id)
+    check(body, None if stateless else thread_id)
+    spec = spec_of(body, agent, services.config)
+    thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
+    create = stateless or body.if_not_exists == "create"
+    run = await services.threads.start_run(thread_id, spec, create=create, thread_metadata=thread_metadata)
+    leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None
+    return Started(thread_id, run, leaving)
+
+
+def canceller(services: Services, thread_id: ThreadId, run_id: RunId) -> Callable[[], object]:
+    """Cancels the run in the background; that it has ended meanwhile is fine."""
+
+    async def cancel() -> None:
+        try:
+            await services.threads.cancel_run(thread_id, run_id)
+        except NotFound:
+            return
+
+    return lambda: services.afterwards.begin(f"cancel run {run_id}", cancel())
+
+
+def waiting(services: Services, started: Started, then: Callable[[], object] | None = None) -> LiveResponse:
+    """The values that the run ends with, once it has."""
+
+    async def answer() -> Json:
+        run = await services.threads.wait_run(started.thread_id, started.run.run_id)
+        return await outcome(services, started.thread_id, run)
+
+    pieces = keeping_alive(answer(), services.heartbeat)
+    return LiveResponse(
+        pieces if then is None else _then(pieces, then),
+        "application/json",
+        started.headers("join"),
+        started.on_disconnect,
+    )
+
+
+def streaming(
+    services: Services, body: RunCreate, started: Started, then: Callable[[], object] | None = None
+) -> LiveResponse:
+    """The run's events as they come."""
+    reader = RunReader(services, started.thread_id, started.run.run_id, body.modes)
+    pieces = wire(reader.events(), services.heartbeat)
+    return LiveResponse(
+        pieces if then is None else _then(pieces, then),
+        "text/event-stream",
+        {**HEADERS, **started.headers("stream")},
+        started.on_disconnect,
+    )
+
+
+async def _then(pieces: AsyncGenerator[bytes], then: Callable[[], object]) -> AsyncGenerator[bytes]:
+    """The pieces; after the last one, or when nobody reads them any more, something follows."""
+    try:
+        async for piece in pieces:
+            yield piece
+    finally:
+        then()
+        await pieces.aclose()

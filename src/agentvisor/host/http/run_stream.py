@@ -1,0 +1,144 @@
+"""A run's events as a client reads them, from the host that the run lives on to the end that is durable.
+
+The stream ends only after the run's terminal status is in the thread's state, so that a client that asks then is told
+the same. Where events are missing (another host has them, or they fell off the tape) it says so with a gap event, goes
+on with what comes, and gives the final values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.runs import Run
+from agentvisor.host.http.json import decode, encode
+from agentvisor.host.http.messages import Accumulated
+from agentvisor.host.http.outcome import failure
+from agentvisor.host.http.reading import values_shown
+from agentvisor.host.http.services import Services
+from agentvisor.host.http.shapes import output_json, run_error
+from agentvisor.host.http.sse import ServerEvent
+from agentvisor.host.render_typed import Json
+from agentvisor.host.streams import METADATA, Event, Gap
+
+ALL_MODES = ("values", "updates", "messages", "custom", "tasks", "checkpoints", "debug")
+
+
+@dataclass(slots=True)
+class RunReader:
+    """One client that reads one run."""
+
+    services: Services
+    thread_id: ThreadId
+    run_id: RunId
+    modes: Sequence[str]
+    """LangGraph's: `messages` are whole messages that grow, `messages-tuple` are chunks as they come."""
+    after: int | None = None
+    """Number of the last event that the client has."""
+    _messages: Accumulated = field(default_factory=Accumulated)
+    _missing: bool = False
+
+    async def events(self) -> AsyncGenerator[ServerEvent]:
+        """Everything from the run's start, or from after what the client has, to the end."""
+        streams = self.services.streams
+        streams.open(self.run_id)
+        ending = asyncio.create_task(self._until_ended(), name=f"end of run {self.run_id}")
+        try:
+            async for event in self._tape():
+                yield event
+            for event in await self._final(await ending):
+                yield event
+        except AgentVisorError as error:
+            yield ServerEvent("error", encode(failure(error)))
+        finally:
+            ending.cancel()
+            with suppress(asyncio.CancelledError, AgentVisorError):
+                await ending
+
+    async def rest(self, run: Run) -> AsyncGenerator[ServerEvent]:
+        """What a client that was cut off has missed of a run that has ended."""
+        self.services.streams.close(self.run_id)
+        async for event in self._tape():
+            yield event
+        for event in await self._final(run):
+            yield event
+
+    async def _until_ended(self) -> Run:
+        """The run once its end is durable; that ends its tape."""
+        try:
+            return await self.services.threads.wait_run(self.thread_id, self.run_id)
+        finally:
+            self.services.streams.close(self.run_id)
+
+    async def _tape(self) -> AsyncGenerator[ServerEvent]:
+        adds_up = "messages" in self.modes and "messages-tuple" not in self.modes
+        # Whole messages are made of all their chunks, those that the client has included.
+        start = None if adds_up else self.after
+        seen = self.after
+        async for event in self.services.streams.subscribe(self.run_id, start):
+            if isinstance(event, Gap):
+                seen = None
+                yield self._gap("events are no longer kept")
+                continue
+            if seen is not None and event.id > seen + 1 and start is None:
+                yield self._gap("events are no longer kept")
+            fresh = seen is None or event.id > seen
+            for shown in self._shown(event):
+                if fresh:
+                    yield shown
+            if fresh:
+                seen = None
+
+    def _shown(self, event: Event) -> list[ServerEvent]:
+        """An event in the modes that were asked for; of several, the last carries the number."""
+        if event.mode == METADATA:
+            return [ServerEvent(METADATA, event.data, event.id)]
+        if event.mode == "messages" and "messages-tuple" not in self.modes:
+            return self._whole(event) if "messages" in self.modes else []
+        if event.mode not in self.modes and event.mode != "messages":
+            return []
+        return [ServerEvent(_named(event.mode, event), event.data, event.id)]
+
+    def _whole(self, event: Event) -> list[ServerEvent]:
+        try:
+            added = self._messages.add(decode(event.data, "a message"))
+        except ValueError:
+            return []
+        last = len(added) - 1
+        return [
+            ServerEvent(_named(name, event), encode(data), event.id if at == last else None)
+            for at, (name, data) in enumerate(added)
+        ]
+
+    def _gap(self, why: str) -> ServerEvent:
+        self._missing = True
+        return ServerEvent("gap", encode({"run_id": self.run_id, "reason": why}))
+
+    async def _final(self, run: Run) -> list[ServerEvent]:
+        """The run's last words: the values that a client who missed events needs, and the error."""
+        events: list[ServerEvent] = []
+        if not self.services.streams.heard(self.run_id):
+            metadata: dict[str, Json] = {"run_id": self.run_id, "attempt": max(1, len(run.attempts))}
+            events.append(ServerEvent(METADATA, encode(metadata)))
+            if run.attempts:
+                events.append(self._gap("another host has the run's events"))
+        if self._missing:
+            events.append(ServerEvent("values", encode(await self._values(run))))
+        error = run_error(run)
+        if error is not None:
+            events.append(ServerEvent("error", encode(error)))
+        return events
+
+    async def _values(self, run: Run) -> Json:
+        if run.output:
+            return output_json(run)
+        values, _ = await values_shown(self.services, await self.services.threads.get(self.thread_id))
+        return values
+
+
+def _named(mode: str, event: Event) -> str:
+    return "|".join((mode, *event.namespace))

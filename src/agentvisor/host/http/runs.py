@@ -1,0 +1,164 @@
+"""Runs of a thread: started, awaited, streamed, joined, listed, cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.host.http.json import JsonResponse, JsonRoute, encode
+from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.outcome import failure, keeping_alive, outcome
+from agentvisor.host.http.paths import RunInPath, ThreadInPath
+from agentvisor.host.http.run_create import RunCreate
+from agentvisor.host.http.run_start import canceller, start, streaming, waiting
+from agentvisor.host.http.run_stream import ALL_MODES, RunReader
+from agentvisor.host.http.services import Served, Services
+from agentvisor.host.http.shapes import run_json
+from agentvisor.host.http.sse import HEADERS, ServerEvent, wire
+from agentvisor.host.render_typed import Json
+from agentvisor.host.streams import ALL
+
+router = APIRouter(prefix="/threads/{thread_id}/runs", tags=["runs"], route_class=JsonRoute)
+
+RunStatusName = Literal["pending", "running", "error", "success", "timeout", "interrupted"]
+
+
+@router.post("")
+async def create_run(thread_id: ThreadInPath, body: RunCreate, services: Served) -> JsonResponse:
+    """Start a run in the background. When this answers, the run is durable."""
+    started = await start(services, body, thread_id)
+    return JsonResponse(run_json(thread_id, started.run), headers=started.headers())
+
+
+@router.post("/wait")
+async def wait_for_new_run(thread_id: ThreadInPath, body: RunCreate, services: Served) -> Response:
+    """Start a run and answer with the values that it ends with."""
+    return waiting(services, await start(services, body, thread_id))
+
+
+@router.post("/stream")
+async def stream_new_run(thread_id: ThreadInPath, body: RunCreate, services: Served) -> Response:
+    """Start a run and send its events as they come."""
+    return streaming(services, body, await start(services, body, thread_id))
+
+
+@router.get("")
+async def list_runs(
+    thread_id: ThreadInPath,
+    services: Served,
+    *,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    status: RunStatusName | None = None,
+    select: Annotated[list[str] | None, Query()] = None,
+) -> JsonResponse:
+    """The thread's runs, newest first."""
+    thread = await services.threads.get(thread_id)
+    runs = [run_json(thread_id, run) for run in reversed(thread.runs.values()) if run.is_agent]
+    found = [run for run in runs if status is None or run["status"] == status][offset : offset + limit]
+    return JsonResponse([{name: value for name, value in run.items() if not select or name in select} for run in found])
+
+
+@router.get("/{run_id}")
+async def get_run(thread_id: ThreadInPath, run_id: RunInPath, services: Served) -> JsonResponse:
+    """A run with its attempts."""
+    return JsonResponse(run_json(thread_id, await services.threads.get_run(thread_id, run_id)))
+
+
+@router.post("/{run_id}/cancel")
+async def cancel_run(
+    thread_id: ThreadInPath,
+    run_id: RunInPath,
+    services: Served,
+    *,
+    wait: bool = False,
+    action: Literal["interrupt", "rollback"] = "interrupt",
+) -> Response:
+    """Cancel a run, durably: whatever happens, it is not started again. `wait`: answer once it has ended."""
+    if action == "rollback":
+        raise InvalidInput("action 'rollback' is not supported by this version: use 'interrupt'", field="action")
+    await services.threads.cancel_run(thread_id, run_id)
+    if not wait:
+        return Response(status_code=202)
+
+    async def ended() -> Json:
+        await services.threads.wait_run(thread_id, run_id)
+        return {}
+
+    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/join"}
+    return LiveResponse(keeping_alive(ended(), services.heartbeat), "application/json", location)
+
+
+@router.get("/{run_id}/join")
+async def join_run(
+    thread_id: ThreadInPath, run_id: RunInPath, services: Served, *, cancel_on_disconnect: bool = False
+) -> Response:
+    """Wait for a run, and answer with the values that it ends with. An unknown run is an `__error__`."""
+    await services.threads.get(thread_id)
+
+    async def answer() -> Json:
+        return await outcome(services, thread_id, await services.threads.wait_run(thread_id, run_id))
+
+    leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
+    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/join"}
+    return LiveResponse(keeping_alive(answer(), services.heartbeat), "application/json", location, leaving)
+
+
+@router.get("/{run_id}/stream")
+async def join_run_stream(
+    thread_id: ThreadInPath,
+    run_id: RunInPath,
+    services: Served,
+    *,
+    stream_mode: Annotated[list[str] | None, Query()] = None,
+    cancel_on_disconnect: bool = False,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """The events of a run: all that are kept of one that lives; of one that has ended, those after Last-Event-ID."""
+    await services.threads.get(thread_id)
+    leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
+    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/stream"}
+    events = _events(services, thread_id, run_id, _modes(stream_mode), _after(last_event_id))
+    pieces = wire(events, services.heartbeat)
+    return LiveResponse(pieces, "text/event-stream", {**HEADERS, **location}, leaving)
+
+
+async def _events(
+    services: Services, thread_id: ThreadId, run_id: RunId, modes: Sequence[str], after: int | None
+) -> AsyncGenerator[ServerEvent]:
+    try:
+        run = await services.threads.get_run(thread_id, run_id)
+    except NotFound as error:
+        yield ServerEvent("error", encode(failure(error)))
+        return
+    reader = RunReader(services, thread_id, run_id, modes, None if after == ALL else after)
+    if not run.status.terminal:
+        source = reader.events()
+    elif after is not None:
+        source = reader.rest(run)
+    else:
+        return
+    try:
+        async for event in source:
+            yield event
+    finally:
+        await source.aclose()
+
+
+def _modes(asked: Sequence[str] | None) -> Sequence[str]:
+    """Modes of a reader; all of the run's where it names none. A namespace after | is not part of a mode."""
+    named = [one for each in asked or () for one in each.split(",") if one]
+    return [one.partition("|")[0] for one in named] or ALL_MODES
+
+
+def _after(last_event_id: str | None) -> int | None:
+    """Number of the last event seen; one that no host gave means all."""
+    if last_event_id is None:
+        return None
+    text = last_event_id.strip()
+    return int(text) if text.isdecimal() and len(text) < 20 else ALL
