@@ -15,7 +15,7 @@ def programs() -> Path | None:
     """Where initdb is: on the PATH, or in Debian's folders, the newest version first."""
     found = shutil.which("initdb")
     if found:
-        return Path(found).parent
+        return Path(found).resolve().parent
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
     return folders[-1] if folders else None
 

@@ -30,7 +30,7 @@ async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
         port=port,
         log_config=None,
         access_log=False,
-        lifespan="off",
+        lifespan="on",
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     server = _Server(settings)
