@@ -110,7 +110,7 @@ class Known:
                 one.key: one
                 for name, line in self._lines.items()
                 if name.thread == thread and name.namespace == namespace
-                for one in line.anchors
+                for one in line.held.values()
             }
 
     def set_line(self, name: ChannelName, line: Line) -> None:

@@ -96,7 +96,10 @@ class Put:
         self._check_size(channel, len(blob.data), self._limits.max_stored_bytes, "storage.max_inline_value")
         self._blobs[key] = blob
         here = stored(blob, data, base)
-        self._lines[name] = line.extended(here) if line is not None and blob.base else Line((here,))
+        if line is not None and blob.base:
+            self._lines[name] = line.extended(here, len(blob.data))
+        else:
+            self._lines[name] = Line.of([here], [])
 
     def _check_size(self, channel: str, size: int, limit: int, setting: str) -> None:
         if size > limit:

@@ -79,18 +79,16 @@ def get(name: CheckpointName, known: Known, versions_of: VersionsOf) -> Operatio
         return None
     message = reply.found.tuple
     here = known.namespace_values(name.thread, name.namespace)
-    values = yield from _load(name.thread, _keys([message]), here)
-    found = _found(name.thread, message, values)
+    loaded = yield from _load(name.thread, _keys([message]), here)
+    found = _found(name.thread, message, loaded.values)
     versions = versions_of(found.record)
     channels = {one.channel: one.key for one in message.checkpoint.channels}
-    known.set_channels(
-        found.name, {name: Held(versions[name], channels[name]) for name in channels if name in versions}
-    )
+    known.set_channels(found.name, {one: Held(versions[one], channels[one]) for one in channels if one in versions})
     for channel, key in channels.items():
         line_name = ChannelName(name.thread, name.namespace, channel)
         line = known.line(line_name)
         if key and (line is None or line.last.key != key):
-            known.set_line(line_name, Line((values[key],)))
+            known.set_line(line_name, loaded.line_to(key))
     return found
 
 
@@ -112,10 +110,11 @@ def list_page(thread: str, cursor: Cursor) -> Operation[Page]:
     asked.limit = _PAGE if cursor.left is None else min(_PAGE, cursor.left)
     reply = yield store_pb2.StoreRequest(thread_id=thread, list=asked)
     listed = reply.listed.checkpoints
-    values: dict[str, dict[bytes, Stored]] = {}
+    values: dict[str, Mapping[bytes, Stored]] = {}
     for owner in dict.fromkeys(one.thread_id for one in listed):
         keys = _keys(one.tuple for one in listed if one.thread_id == owner)
-        values[owner] = yield from _load(owner if asked.all_threads else thread, keys, {})
+        loaded = yield from _load(owner if asked.all_threads else thread, keys, {})
+        values[owner] = loaded.values
     checkpoints = [_found(one.thread_id, one.tuple, values[one.thread_id]) for one in listed]
     left = None if cursor.left is None else cursor.left - len(listed)
     is_last = not listed or left == 0 or (len(listed) < asked.limit and not reply.listed.more)
@@ -135,9 +134,27 @@ def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> list[bytes]:
     return list(dict.fromkeys(one.key for found in tuples for one in found.checkpoint.channels if one.key))
 
 
-def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[dict[bytes, Stored]]:
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Values by key; and of those that were sent, what each is a difference from and of how many bytes."""
+
+    values: dict[bytes, Stored]
+    steps: dict[bytes, tuple[bytes, int]]
+
+    def line_to(self, key: bytes) -> Line:
+        """The way to a value, as far down as it was sent."""
+        way, steps = [self.values[key]], list[int]()
+        while key in self.steps:
+            key, size = self.steps[key]
+            way.append(self.values[key])
+            steps.append(size)
+        return Line.of(way[::-1], steps[::-1])
+
+
+def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[_Loaded]:
     """The values of these keys; `here` are those whose bytes are here already."""
     values = dict(here)
+    steps: dict[bytes, tuple[bytes, int]] = {}
     while missing := [key for key in wanted if key not in values]:
         reply = yield store_pb2.StoreRequest(
             thread_id=thread, get_blobs=store_pb2.GetBlobs(keys=missing, have=list(values))
@@ -147,9 +164,11 @@ def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Ope
             base = values.get(blob.base) if blob.base else None
             data = decode(blob, None if base is None else base.data, MAX_VALUE)
             values[blob.key] = stored(blob, data, base)
+            if blob.base:
+                steps[blob.key] = (blob.base, len(blob.data))
         if len(values) == before:
             raise Corrupt(f"the thread has no value {missing[0].hex()[:16]}, which a checkpoint of it names")
-    return values
+    return _Loaded(values, steps)
 
 
 def _found(thread: str, message: store_pb2.CheckpointTuple, values: Mapping[bytes, Stored]) -> FoundCheckpoint:
