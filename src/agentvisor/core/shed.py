@@ -14,8 +14,17 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 
 
-def until_it_fits(thread: Thread, encode: Callable[[], bytes], limit: int) -> bytes | None:
-    """The encoded state within `limit` bytes, or None where nothing more can be left out."""
+def until_it_fits(thread: Thread, encode: Callable[[], bytes], limit: int, now_ms: int) -> bytes | None:
+    """The encoded state within `limit` bytes, or None where nothing more can be left out.
+
+    Under a live guest nothing is left out: what it logs next may name any value that the thread had. Where that does
+    not fit, its attempt is given up, and the run goes on in a fresh one (S25).
+    """
+    if thread.active is not None:
+        state = encode()
+        if len(state) <= limit:
+            return state
+        thread.give_up_guest(now_ms)
     thread.store.drop_unreferenced_blobs()
     state = encode()
     while len(state) > limit:
@@ -42,8 +51,9 @@ def _drop_oldest_checkpoints(store: Store) -> bool:
 
 
 def _drop_oldest_runs(thread: Thread) -> bool:
-    ended = [run.run_id for run in thread.runs.values() if run.status.terminal][:-1]
-    for run_id in ended:
+    """All that have ended but the last; at last that one too, with the input and output that it carries."""
+    ended = [run.run_id for run in thread.runs.values() if run.status.terminal]
+    for run_id in ended[:-1] or ended:
         del thread.runs[run_id]
     return bool(ended)
 

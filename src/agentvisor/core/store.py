@@ -163,10 +163,24 @@ class Store:
         self.tasks.pop(key, None)
         self.projections.pop(key, None)
 
-    def unsheddable_bytes(self) -> int:
-        """Size of the heads with their writes and blobs: what no compaction can make smaller."""
-        heads = [self.checkpoints[namespace][head] for namespace, head in self.heads.items()]
-        blobs = sum(blob.stored_bytes for blob in self.referenced(heads))
-        records = sum(head.stored_bytes for head in heads)
-        writes = sum(writes.stored_bytes for head in heads for writes in self.pending(head.key))
-        return blobs + records + writes
+    def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
+        """Size of what no compaction leaves out: heads, writes to them, and writes whose checkpoint has not come.
+
+        With `coming`: as it will be once that checkpoint is put, whose blobs are here already.
+        """
+        heads = {namespace: self.checkpoints[namespace][head] for namespace, head in self.heads.items()}
+        if coming is not None:
+            head = heads.get(coming.namespace)
+            if head is None or coming.checkpoint_id >= head.checkpoint_id:
+                heads[coming.namespace] = coming
+        blobs = sum(blob.stored_bytes for blob in self.referenced(heads.values()))
+        records = sum(head.stored_bytes for head in heads.values())
+        kept = {head.key for head in heads.values()}
+        writes = sum(
+            one.stored_bytes
+            for key in self.tasks
+            if key in kept or key.checkpoint_id not in self.checkpoints.get(key.namespace, {})
+            for one in self.pending(key)
+        )
+        projections = sum(one.stored_bytes for key, one in self.projections.items() if key in kept)
+        return blobs + records + writes + projections

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentvisor.core.errors import Conflict, NotFound, ThreadFailed
+from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
-from agentvisor.core.records import Operation
+from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
@@ -135,6 +135,13 @@ class Thread:
             )
         if spec.run_id in self.runs:
             return
+        size, limit = self.unsheddable_bytes() + len(spec.body), self.settings.state_bytes
+        if size > limit:
+            raise StateTooLarge(
+                f"thread {self.thread_id} with this run's input would have {size} bytes that cannot be left out, the "
+                f"limit is {limit} (storage.max_state): pass references to large data",
+                limit=str(limit),
+            )
         busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
         if busy is None:
             return
@@ -250,21 +257,30 @@ class Thread:
             says = CONSEQUENCES[close.ending].says
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
             run.error_message = close.error_message or says
-            if CONSEQUENCES[close.ending].follow is Follow.RESTART:
+            if CONSEQUENCES[close.ending].follow is Follow.RESTART and not self.failure:
                 run.error_message += (
                     f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
                 )
         self._finish(run, status, now_ms)
 
-    def end_active(self, close: Close, now_ms: int) -> None:
-        """End the run that is active, or would be next, whatever follows from the ending elsewhere."""
-        run = self.runs[self.active.run_id] if self.active else self.next_run()
-        if run is None:
-            return
+    def fail(self, error_type: str, message: str, now_ms: int) -> None:
+        """The thread's loud end: it can be read and deleted; the runs that wait or run end with this error."""
+        self.failure = message
+        close = Close(Ending.REPORT_LOST, error_type, message)
         if self.active is not None:
-            self._record_end(run, close, now_ms)
+            self._record_end(self.runs[self.active.run_id], close, now_ms)
             self.active = None
-        self._end(run, RunStatus.ERROR, close, now_ms)
+        for run in [run for run in self.runs.values() if not run.status.terminal]:
+            self._end(run, RunStatus.ERROR, close, now_ms)
+        self.touch(now_ms)
+
+    def give_up_guest(self, now_ms: int) -> None:
+        """Begin the active attempt anew in the next execution: its guest would go on from what must be left out."""
+        if self.active is None:
+            return
+        close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
+        self._record_end(self.runs[self.active.run_id], close, now_ms)
+        self.active = None
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
@@ -324,10 +340,10 @@ class Thread:
         projection = self.store.projections.get(head.checkpoint.key) if head else None
         return projection is not None and bool(projection.next)
 
-    def unsheddable_bytes(self) -> int:
-        """Bytes that every compaction must carry: heads, and runs that wait or run."""
+    def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
+        """Bytes that every compaction must carry: heads (with the one that is coming), and runs that wait or run."""
         waiting = sum(len(run.spec.body) for run in self.runs.values() if not run.status.terminal)
-        return self.store.unsheddable_bytes() + waiting + len(self.metadata) + 1024
+        return self.store.unsheddable_bytes(coming) + waiting + len(self.metadata) + 1024
 
     def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from google.protobuf.struct_pb2 import Struct
 
 from agentvisor.core.errors import (
-    AgentVisorError,
     Corrupt,
     InvalidInput,
     PermissionRefused,
@@ -60,6 +59,7 @@ class AttemptStore:
         self._journal = journal
         self._limits = limits
         self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
+        self._putting = asyncio.Lock()
         self._known = {key for one in self._store.all_checkpoints() for key in one.channels.values() if key is not None}
         self._state_bytes = thread.unsheddable_bytes()
         """At most what cannot be shed; made exact when it comes near the limit."""
@@ -72,8 +72,7 @@ class AttemptStore:
             case "put_writes":
                 return await self._put_writes(request.put_writes)
             case "project":
-                self._log([projection_from_message(request.project)], Urgency.LAZY)
-                return _STORED
+                return self._project(request.project)
             case "get":
                 return self._get(request.get)
             case "list":
@@ -90,16 +89,19 @@ class AttemptStore:
     async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         checkpoint = checkpoint_from_message(put.checkpoint)
         self._check_record(checkpoint)
-        fresh: list[Blob] = []
-        try:
-            await self._check_blobs(put.blobs, checkpoint, fresh)
-            self._check_state(checkpoint, fresh)
-        except AgentVisorError:
-            for blob in fresh:  # not journalled: a later put must bring it again
-                del self._store.blobs[blob.key]
-            raise
-        self._known.update(blob.key for blob in fresh)
-        await self._log([*_batches(fresh), checkpoint], Urgency.NOW)
+        # One at a time: another put may name a blob of this one, which must be in the log before it.
+        async with self._putting:
+            fresh: list[Blob] = []
+            try:
+                await self._check_blobs(put.blobs, checkpoint, fresh)
+                self._check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
+            except BaseException:
+                for blob in fresh:  # not journalled: a later put must bring it again
+                    del self._store.blobs[blob.key]
+                raise
+            self._known.update(blob.key for blob in fresh)
+            durable = self._log([*_batches(fresh), checkpoint], Urgency.NOW)
+        await durable
         return _STORED
 
     def _check_record(self, checkpoint: Checkpoint) -> None:
@@ -136,21 +138,20 @@ class AttemptStore:
                     f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
                 )
 
-    def _check_state(self, checkpoint: Checkpoint, fresh: list[Blob]) -> None:
+    def _check_state(self, more: int, coming: Checkpoint | None) -> None:
         """Refuse what no compaction could make fit, before it is acknowledged."""
         limit = self._limits.max_state
-        more = checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh)
-        self._state_bytes += more
-        if self._state_bytes <= limit:
-            return
-        self._state_bytes = self._thread.unsheddable_bytes() + more
-        if self._state_bytes > limit:
-            self._state_bytes -= more
+        if self._state_bytes + more > limit:
+            self._state_bytes = self._thread.unsheddable_bytes(coming)
+            if coming is not None:
+                more = 0
+        if self._state_bytes + more > limit:
             raise StateTooLarge(
                 f"thread {self._thread.thread_id} would have {self._state_bytes + more} bytes that cannot be left out, "
                 f"the limit is {limit} (storage.max_state): store references to large values instead",
                 limit=str(limit),
             )
+        self._state_bytes += more
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = writes_from_message(message)
@@ -163,8 +164,19 @@ class AttemptStore:
                 channel=largest.channel,
                 limit=str(limit),
             )
-        self._state_bytes += writes.stored_bytes
+        self._check_state(writes.stored_bytes, None)
         await self._log([writes], Urgency.SOON)
+        return _STORED
+
+    def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
+        projection = projection_from_message(message)
+        if projection.stored_bytes > _RECORD_BYTES:
+            raise ValueTooLarge(
+                f"what comes next after checkpoint {projection.checkpoint_id} has {projection.stored_bytes} bytes, "
+                f"the limit is {_RECORD_BYTES}: it is not shown",
+                limit=str(_RECORD_BYTES),
+            )
+        self._log([projection], Urgency.LAZY)
         return _STORED
 
     def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:

@@ -21,7 +21,7 @@ from agentvisor.protocol.v1 import journal_pb2, run_pb2
 FOLD_BYTES = 1_000_000
 """Of one signal: far below Temporal's 2 MB, at which a log is lost without an error."""
 HEARTBEAT_BYTES = 256_000
-"""Of a heartbeat or a closing report; a larger log is folded first."""
+"""Of the log that a heartbeat or a closing report carries; what is larger is folded first."""
 _RETRY = 0.05
 _RETRY_MOST = 1.0
 _ASK_AGAIN = 1.0
@@ -77,6 +77,7 @@ class Journal:
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._token_came = asyncio.Event()
+        self._give_to = ""
         self._committing = asyncio.Lock()
         self._uncertain = False
         self._closing = False
@@ -107,12 +108,18 @@ class Journal:
 
     async def run(self) -> None:
         """Commit until the journal is closed or the attempt is lost."""
-        pause = _RETRY
-        while not self._fenced.done() and not self._closing:
-            async with self._committing:
-                sure = await self._commit()
-            pause = _RETRY if sure else min(pause * 2, _RETRY_MOST)
-            await self._next_commit(0 if sure else pause)
+        try:
+            pause = _RETRY
+            while not self.is_closing:
+                async with self._committing:
+                    if self._give_to:
+                        await self._give_back()
+                    sure = await self._commit()
+                pause = _RETRY if sure else min(pause * 2, _RETRY_MOST)
+                await self._next_commit(0 if sure else pause)
+        except Exception:
+            self.fence()  # a defect: nobody may wait for acknowledgements that cannot come
+            raise
 
     async def _next_commit(self, pause: float) -> None:
         if pause:
@@ -143,11 +150,11 @@ class Journal:
         token = await self._held_token()
         if token is None:
             return True
-        self._work.clear()
-        self._urgent.clear()
         if self._fold_due() and not await self._fold(token, self.log.last_seq):
             return False
-        carried = next(self.log.stretches(self.log.last_seq, HEARTBEAT_BYTES), Stretch(self.log.first_seq, ()))
+        self._work.clear()
+        self._urgent.clear()
+        carried = self._carried()
         beat = await self._calls.heartbeat(token, self._encoded(carried))
         if token is not self._token:  # OLDTOKEN
             return True
@@ -177,7 +184,7 @@ class Journal:
         settings, now = self._settings, self._loop.time()
         return (
             self._uncertain
-            or self.log.size > settings.fold_threshold
+            or self.log.size > min(settings.fold_threshold, HEARTBEAT_BYTES)
             or now - self._newest >= settings.fold_quiet
             or now - self._oldest >= settings.fold_age
         )
@@ -200,8 +207,7 @@ class Journal:
 
     async def _keep_alive(self, token: bytes) -> None:
         """A heartbeat that acknowledges nothing: folds fail, the attempt still lives."""
-        carried = next(self.log.stretches(self.log.last_seq, HEARTBEAT_BYTES), Stretch(self.log.first_seq, ()))
-        beat = await self._calls.heartbeat(token, self._encoded(carried))
+        beat = await self._calls.heartbeat(token, self._encoded(self._carried()))
         if token is not self._token:
             return
         if beat.outcome is Outcome.GONE:
@@ -210,6 +216,16 @@ class Journal:
             self._uncertain = True
         elif beat.cancel_requested:
             self.cancel_seen.set()
+
+    def _carried(self) -> Stretch:
+        """What a heartbeat or a report holds: the log's first part, nothing where its first entry is too large.
+
+        A later one holds at least what an earlier one held, or it was folded: so none takes back an acknowledged one.
+        """
+        first = next(self.log.stretches(self.log.last_seq, HEARTBEAT_BYTES), None)
+        if first is None or len(first.entries[0]) > HEARTBEAT_BYTES:
+            return Stretch(self.log.first_seq, ())
+        return first
 
     def _acknowledge(self, up_to: int) -> None:
         while self._waiting and self._waiting[0][0] <= up_to:
@@ -264,15 +280,23 @@ class Journal:
         )
 
     async def _held_token(self) -> bytes | None:
-        while self._token is None and not self._fenced.done():
+        """The token, once there is one; None where the attempt turns out to be lost."""
+        while self.waits_for_token:
             self._token_came.clear()
-            await self._token_came.wait()
+            try:
+                async with asyncio.timeout(_ASK_AGAIN):
+                    await self._token_came.wait()
+            except TimeoutError:
+                known = await self._calls.read_attempt(self.attempt)
+                if known is not None and not known.current and self.waits_for_token:
+                    self.fence()  # GAPKILL
         return None if self._fenced.done() else self._token
 
     def attach(self, token: bytes) -> None:
         """A new token for the same attempt, after continue-as-new; the log is sent again under it (KEEPLOG)."""
         self._token = token
         self._uncertain = False
+        self._give_to = ""
         self.cancel_seen.clear()
         self._last_beat = 0.0
         self._token_came.set()
@@ -284,34 +308,31 @@ class Journal:
         return self._token is None and not self._fenced.done()
 
     async def hand_over(self, host_queue: str) -> None:
-        """Give the token back for the workflow's next execution and wait for its successor; fenced where none comes."""
-        async with self._committing:
-            token = self._token
-            if token is None or self._fenced.done():
-                return
-            if self.log.size > HEARTBEAT_BYTES and not await self._fold(token, self.log.last_seq):
-                return  # asked again by the next heartbeat
-            self._token = None
-            close = journal_pb2.AttemptClose(
-                ending=run_pb2.ENDING_HANDOVER, rest=self._message(self.log.all()), host_queue=host_queue
-            )
-            outcome = await self._calls.report_cancellation(token, close.SerializeToString())
-            while outcome is Outcome.UNKNOWN and self._token is None:
-                await asyncio.sleep(_RETRY)
-                outcome = await self._calls.report_cancellation(token, close.SerializeToString())
-            # HANDUNC: gone, after a report of unknown outcome or not, does not tell whether it landed: wait or ask.
-            await self._await_token()
+        """Give the token back for the workflow's next execution; return with its successor, or fenced.
 
-    async def _await_token(self) -> None:
-        while self.waits_for_token:
+        The giving back is the commit task's: it must not be left halfway where the caller is cancelled.
+        """
+        self._give_to = host_queue
+        self._work.set()
+        self._urgent.set()
+        while self._give_to and not self._fenced.done():
             self._token_came.clear()
-            try:
-                async with asyncio.timeout(_ASK_AGAIN):
-                    await self._token_came.wait()
-            except TimeoutError:
-                known = await self._calls.read_attempt(self.attempt)
-                if known is not None and not known.current and self._token is None:
-                    self.fence()  # GAPKILL
+            await self._token_came.wait()
+
+    async def _give_back(self) -> None:
+        token = self._token
+        if token is None:
+            return
+        self._token = None
+        close = journal_pb2.AttemptClose(
+            ending=run_pb2.ENDING_HANDOVER, rest=self._message(self._carried()), host_queue=self._give_to
+        )
+        outcome = await self._calls.report_cancellation(token, close.SerializeToString())
+        while outcome is Outcome.UNKNOWN and self.waits_for_token:
+            await asyncio.sleep(_RETRY)
+            outcome = await self._calls.report_cancellation(token, close.SerializeToString())
+        # HANDUNC: gone, after a report of unknown outcome or not, does not tell whether it landed: wait or ask.
+        await self._held_token()
 
     # --- ending ------------------------------------------------------------------------------------------------------
 

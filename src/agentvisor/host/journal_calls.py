@@ -41,14 +41,17 @@ class Beat(NamedTuple):
 
 
 _TIMEOUT = timedelta(seconds=5)
+_TIMEOUT_LEAST = timedelta(seconds=0.5)
 
 
 class JournalCalls:
     """Temporal, as one thread's journal needs it. OWNRETRY: nothing here is retried by the SDK."""
 
-    def __init__(self, client: Client, thread_id: ThreadId) -> None:
+    def __init__(self, client: Client, thread_id: ThreadId, *, heartbeat_timeout: timedelta) -> None:
         self._client = client
         self._thread_id = thread_id
+        # An answer that is lost must leave time for another heartbeat.
+        self._timeout = max(_TIMEOUT_LEAST, min(_TIMEOUT, heartbeat_timeout / 3))
 
     async def heartbeat(self, token: bytes, log: bytes) -> Beat:
         """Write the log through to Temporal's database; not throttled, no history event."""
@@ -60,7 +63,7 @@ class JournalCalls:
         )
         try:
             reply = await self._client.workflow_service.record_activity_task_heartbeat(
-                request, retry=False, timeout=_TIMEOUT
+                request, retry=False, timeout=self._timeout
             )
         except RPCError as error:
             return Beat(_outcome(error))
@@ -77,7 +80,7 @@ class JournalCalls:
             request_id=str(uuid4()),
         )
         try:
-            await self._client.workflow_service.signal_workflow_execution(request, retry=False, timeout=_TIMEOUT)
+            await self._client.workflow_service.signal_workflow_execution(request, retry=False, timeout=self._timeout)
         except RPCError as error:
             return _outcome(error)
         return Outcome.DONE
@@ -119,7 +122,7 @@ class JournalCalls:
                 "read_attempt",
                 asked,
                 result_type=bytes,
-                rpc_timeout=_TIMEOUT,
+                rpc_timeout=self._timeout,
                 reject_condition=QueryRejectCondition.NOT_OPEN,
             )
         except WorkflowQueryRejectedError:
@@ -132,7 +135,7 @@ class JournalCalls:
 
     async def _respond(self, call: object, request: Message) -> Outcome:
         try:
-            await call(request, retry=False, timeout=_TIMEOUT)  # type: ignore[operator]
+            await call(request, retry=False, timeout=self._timeout)  # type: ignore[operator]
         except RPCError as error:
             return _outcome(error)
         return Outcome.DONE

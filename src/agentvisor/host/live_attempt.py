@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import time
-from typing import cast
+from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, Fenced, Internal
+from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
@@ -24,9 +24,13 @@ from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1 import guest_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
+Read = TypeVar("Read")
 
 _ASK_WHY_AGAIN = 0.2
-_TRACEBACK_CHARS = 16_000
+_READ_AGAIN = 0.2
+_TEXT_CHARS = 16_000
+_OUTPUT_BYTES = 1_000_000
+"""Of what a plain agent returned: the report that carries it, with the rest of the log, is lost over 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ class LiveAttempt:
             await asyncio.gather(committing, return_exceptions=True)
             self._services.attempt_ended(self.id.run_id)
             if not self.store.done():
-                self.store.cancel()
+                self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
+                self.store.exception()  # it may be that nobody waits
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:
@@ -90,6 +95,9 @@ class LiveAttempt:
                 return await self._hold_session()
             return await self._run_agent(spec, deadline_ms)
         except Fenced:
+            return None
+        except NotFound:
+            self.journal.fence()  # the thread was deleted
             return None
         except AgentVisorError as error:
             self._log.warning("attempt_could_not_start", error=error.message)
@@ -106,8 +114,8 @@ class LiveAttempt:
 
     async def _open(self) -> Thread:
         """Read the thread as it is now that this attempt has the token (READCONS)."""
-        reader = self._services.reader
-        thread = await reader.state(self.thread_id, thread_pb2.ReadThread(whole_run_id=self.id.run_id))
+        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id)
+        thread = await self._patiently(lambda: self._services.reader.state(self.thread_id, asked))
         if not thread.is_current(self.id):
             self.journal.fence()
             raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
@@ -120,7 +128,17 @@ class LiveAttempt:
         return thread
 
     async def _load(self, keys: list[BlobKey]) -> list[Blob]:
-        return await self._services.reader.blobs(self.thread_id, keys)
+        return await self._patiently(lambda: self._services.reader.blobs(self.thread_id, keys))
+
+    async def _patiently(self, read: Callable[[], Awaitable[Read]]) -> Read:
+        """Read from Temporal, an outage of it waited out as long as the attempt lives (S20)."""
+        while not self.journal.is_fenced:
+            try:
+                return await read()
+            except Unavailable as error:
+                self._log.warning("read_again", error=error.message)
+                await asyncio.sleep(_READ_AGAIN)
+        raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
 
     # --- an agent --------------------------------------------------------------------------------------------------
 
@@ -156,6 +174,7 @@ class LiveAttempt:
             if agent.ended.done():
                 return _close_of(await agent.ended)
             if cancel.done():
+                cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
                 ending = run_pb2.ENDING_HOST_STOPPED
@@ -227,6 +246,8 @@ class LiveAttempt:
                 )
                 if self.journal.is_fenced:
                     return None
+                if cancel.done():
+                    cancel.result()
                 if done or busy == self.session_calls:
                     return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
@@ -250,12 +271,17 @@ async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreRepl
 
 def _close_of(end: AgentEnd) -> journal_pb2.AttemptClose:
     """The report of an agent's end: its own last word where it had one."""
-    close = journal_pb2.AttemptClose(
-        ending=cast("run_pb2.Ending.ValueType", end.ending), code=end.code, error_message=end.message
-    )
+    close = journal_pb2.AttemptClose(ending=end.ending, code=end.code, error_message=end.message[:_TEXT_CHARS])
     if end.outcome is not None:
         close.output = end.outcome.output
-        close.error_type = end.outcome.error_type
-        close.error_message = end.outcome.error_message or end.message
-        close.traceback = end.outcome.traceback[-_TRACEBACK_CHARS:]
+        close.error_type = end.outcome.error_type[:_TEXT_CHARS]
+        close.error_message = (end.outcome.error_message or end.message)[:_TEXT_CHARS]
+        close.traceback = end.outcome.traceback[-_TEXT_CHARS:]
+    if len(close.output) > _OUTPUT_BYTES:
+        return journal_pb2.AttemptClose(
+            ending=run_pb2.ENDING_AGENT_ERROR,
+            error_type="ValueTooLarge",
+            error_message=f"the agent's result has {len(close.output)} bytes, the limit is {_OUTPUT_BYTES}: return a "
+            "reference to large data instead",
+        )
     return close

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from time import time
 
 import structlog
 from temporalio import activity
 from temporalio.client import Client
 
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import AttemptId, RunId, ThreadId
 from agentvisor.host.journal import Journal, JournalSettings
 from agentvisor.host.journal_calls import JournalCalls
@@ -52,7 +54,7 @@ class Attempts:
         attempt = AttemptId(RunId(task.run_id), task.attempt)
         live = self._live.get(attempt)
         if task.attach:
-            if live is None:
+            if live is None or live.journal.is_fenced:
                 # ATTACHONLY: a fresh agent would count its operations from 1 and have them dropped as duplicates.
                 return journal_pb2.AttemptClose(
                     ending=run_pb2.ENDING_GUEST_GONE, error_message="the guest did not outlive the compaction"
@@ -68,7 +70,11 @@ class Attempts:
         raise AssertionError("not reached")
 
     def _start(self, task: run_pb2.RunTask, attempt: AttemptId, token: bytes) -> None:
-        calls = JournalCalls(self._client, ThreadId(task.thread_id))
+        calls = JournalCalls(
+            self._client,
+            ThreadId(task.thread_id),
+            heartbeat_timeout=timedelta(milliseconds=task.heartbeat_timeout_ms),
+        )
         journal = Journal(
             attempt, token, calls, self._settings, host_id=self._host_id, now_ms=lambda: int(time() * 1000)
         )
@@ -94,7 +100,7 @@ class Attempts:
             await self._came.wait_for(lambda: self.session(run_id) is not None)
         live = self.session(run_id)
         if live is None:
-            raise RuntimeError("the session ended while it was being opened")
+            raise Unavailable("the session ended while it was being opened: try again")
         return live
 
     async def stop(self, grace: float) -> None:

@@ -21,9 +21,12 @@ from agentvisor.protocol.v1 import journal_pb2
 Closed = tuple[Close, journal_pb2.Log]
 
 
-def close_of_result(result: bytes) -> Closed:
-    """The attempt reported its end itself."""
-    message = journal_pb2.AttemptClose.FromString(result)
+def close_of_value(result: object) -> Closed:
+    """The activity completed: with the attempt's own report, or by somebody else's hand."""
+    return _reported([result]) or _lost("the activity was completed with something that is no report of an attempt")
+
+
+def _close_of(message: journal_pb2.AttemptClose) -> Closed:
     rest = message.rest
     close = Close(
         ending=Ending(message.ending or Ending.COMPLETED),
@@ -53,9 +56,13 @@ def close_of_error(cause: BaseException | None) -> Closed:
 
 
 def _reported(details: Sequence[object]) -> Closed | None:
-    if details and isinstance(details[0], bytes):
-        return close_of_result(details[0])
-    return None
+    if not details or not isinstance(details[0], bytes):
+        return None
+    try:
+        message = journal_pb2.AttemptClose.FromString(details[0])
+    except DecodeError:
+        return None
+    return _close_of(message)
 
 
 def _timed_out(cause: TimeoutError) -> Closed:

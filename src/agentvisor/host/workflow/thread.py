@@ -17,9 +17,9 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core import shed
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
-    from agentvisor.core.runs import Ending, Run
-    from agentvisor.core.thread import Active, Close, Next, Step, Thread
-    from agentvisor.host.workflow.closes import close_of_error, close_of_result
+    from agentvisor.core.runs import Run
+    from agentvisor.core.thread import Active, Next, Step, Thread
+    from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol import reads
@@ -44,6 +44,8 @@ _TAKE_SOON = timedelta(seconds=10)
 """How long a task may wait on the queue of one host, which may be gone."""
 _END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
+_FEWEST_EVENTS = 20
+"""Of an execution before it continues as new."""
 
 
 def _now_ms() -> int:
@@ -63,11 +65,11 @@ class ThreadWorkflow:
         while True:
             self._show()
             await self._until(lambda: self._thread.next_run() is not None or self._compaction_due())
+            if self._compaction_due():
+                self._continue_as_new()
             run = self._thread.next_run()
             if run is not None:
                 await self._drive(run)
-            if self._compaction_due():
-                self._continue_as_new()
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
@@ -97,7 +99,6 @@ class ThreadWorkflow:
         handle = workflow.start_activity(
             RUN_ACTIVITY,
             task.SerializeToString(),
-            result_type=bytes,
             task_queue=own_queue or None,
             schedule_to_start_timeout=_TAKE_SOON if own_queue else None,
             start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now)) + _END_GRACE,
@@ -112,14 +113,18 @@ class ThreadWorkflow:
             self._compacting = not run.cancel_requested and self._compaction_due()
             handle.cancel()
         try:
-            close, rest = close_of_result(await handle)
+            close, rest = close_of_value(await handle)
         except ActivityError as error:
             close, rest = close_of_error(error.cause)
         self._take(rest)
+        if self._thread.failure:
+            self._thread.fail("Internal", self._thread.failure, _now_ms())
+            return Next(Step.FINISHED)
         return self._thread.close_attempt(close, _now_ms())
 
     def _stop_wanted(self, run: Run) -> bool:
-        return run.cancel_requested or self._thread.session_must_yield() or self._compaction_due()
+        thread = self._thread
+        return run.cancel_requested or bool(thread.failure) or thread.session_must_yield() or self._compaction_due()
 
     async def _until(self, condition: Callable[[], bool], timeout: timedelta | None = None) -> None:
         """Wait for a condition, or the timeout; an operator's cancel of the workflow cancels the active run."""
@@ -128,9 +133,9 @@ class ThreadWorkflow:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            active = self._thread.active
-            if active is not None:
-                self._thread.request_cancel(active.run_id, _now_ms())
+            run = self._thread.next_run()
+            if run is not None:
+                self._thread.request_cancel(run.run_id, _now_ms())
 
     # --- the journal -----------------------------------------------------------------------------------------------
 
@@ -202,7 +207,10 @@ class ThreadWorkflow:
         active = self._thread.active
         return thread_pb2.ReadAttemptReply(
             current=self._thread.is_current(AttemptId(RunId(asked.run_id), asked.attempt)),
-            cancel_requested=run is None or run.cancel_requested or self._thread.session_must_yield(),
+            cancel_requested=run is None
+            or run.cancel_requested
+            or bool(self._thread.failure)
+            or self._thread.session_must_yield(),
             compacting=self._compacting,
             applied_seq=active.applied_seq if active else 0,
         ).SerializeToString()
@@ -212,25 +220,30 @@ class ThreadWorkflow:
     def _compaction_due(self) -> bool:
         info = workflow.info()
         settings = self._thread.settings
-        return not self._thread.failure and (
-            info.is_continue_as_new_suggested()
-            or info.get_current_history_length() >= settings.compact_events
-            or info.get_current_history_size() >= settings.compact_bytes
+        # Where the state alone is over a limit, a new execution would be due at once, for ever.
+        return (
+            not self._thread.failure
+            and info.get_current_history_length() >= _FEWEST_EVENTS
+            and (
+                info.is_continue_as_new_suggested()
+                or info.get_current_history_length() >= settings.compact_events
+                or info.get_current_history_size() >= settings.compact_bytes
+            )
         )
 
     def _continue_as_new(self) -> None:
         """Go on in a new execution with what fits; a state that cannot fit ends the thread loudly, still readable."""
         thread = self._thread
         thread.compactions += 1
-        state = shed.until_it_fits(
-            thread, lambda: thread_to_message(thread).SerializeToString(), thread.settings.state_bytes
-        )
+        limit = thread.settings.state_bytes
+        state = shed.until_it_fits(thread, lambda: thread_to_message(thread).SerializeToString(), limit, _now_ms())
         if state is None:
-            thread.failure = (
-                f"the thread's state cannot be made smaller than {thread.settings.state_bytes} bytes, "
-                "Temporal's limit for continue-as-new: copy what is needed to a new thread"
+            thread.fail(
+                "StateTooLarge",
+                f"the thread's state cannot be made smaller than {limit} bytes, Temporal's limit for continue-as-new: "
+                "copy what is needed to a new thread",
+                _now_ms(),
             )
-            thread.end_active(Close(Ending.REPORT_LOST, "StateTooLarge", thread.failure), _now_ms())
             workflow.logger.error("thread failed: %s", thread.failure)
             return
         workflow.continue_as_new(state)
