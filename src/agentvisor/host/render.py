@@ -7,7 +7,7 @@ super-step have written is shown under `tasks` (only the agent knows the reducer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
@@ -33,6 +33,8 @@ class ThreadStates:
     thread_id: ThreadId
     store: Store
     blobs: Blobs
+    rendered: dict[BlobKey, Json] = field(default_factory=dict[BlobKey, Json])
+    """Values that were rendered already: the checkpoints of a history share most of them."""
 
     def state(self, found: CheckpointTuple, *, live: bool, subgraphs: bool = False) -> dict[str, Json]:
         """One checkpoint as a ThreadState.
@@ -95,7 +97,11 @@ class ThreadStates:
         if key is None:
             return None
         blob = self.blobs.get(key)
-        return {"__type__": "missing", "key": key.hex()} if blob is None else render(*blob)
+        if blob is None:
+            return {"__type__": "missing", "key": key.hex()}
+        if key not in self.rendered:
+            self.rendered[key] = render(*blob)
+        return self.rendered[key]
 
     def _task(self, task: Task, *, live: bool, subgraphs: int) -> dict[str, Json]:
         below = self.store.get(Namespace(task.subgraph)) if task.subgraph else None

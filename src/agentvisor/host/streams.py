@@ -97,7 +97,8 @@ class RunStreams:
         self._tapes[run_id] = _Tape(next_id=first, first_id=first)
         if len(self._tapes) > self._limits.runs:
             # Runs that other hosts took leave empty tapes.
-            self.forget(next((known for known, tape in self._tapes.items() if not tape.events), run_id))
+            quiet = (known for known, tape in self._tapes.items() if not tape.events and known != run_id)
+            self.forget(next(quiet, next(iter(self._tapes))))
 
     def publish(self, run_id: RunId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
         """Add an event. Never blocks: what is over the limits falls off the tape's other end."""

@@ -1,0 +1,46 @@
+"""All commands in one place."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agentvisor import __version__
+from agentvisor.cli import dev, run, serve, threads
+from agentvisor.cli.exits import told
+
+app = typer.Typer(
+    name="agentvisor",
+    help="Durable runs for LLM agents: kill anything at any time, lose nothing that was acknowledged.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("dev")(told(dev.dev))
+app.command("serve")(told(serve.serve))
+app.command("run")(told(run.run))
+app.add_typer(threads.app, name="threads")
+
+
+@app.command("demo")
+@told
+def demo() -> None:
+    """Kill a real agent, its host and its Temporal server in the middle of the work, and see it finish."""
+    from agentvisor.cli.demo import run_demo
+
+    sys.exit(run_demo())
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,  # noqa: FBT002
+) -> None:
+    """Durable runs for LLM agents: kill anything at any time, lose nothing that was acknowledged."""

@@ -1,0 +1,162 @@
+"""A running host as the commands see it: requests that fail with our own errors, streams that go on when cut."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+import httpx
+import typer
+
+from agentvisor.core.errors import ERRORS, AgentVisorError, Internal, PermissionRefused, Unavailable
+from agentvisor.host.render_typed import Json
+
+DEFAULT_URL = "http://127.0.0.1:8090"
+_PATIENCE = 60.0
+"""Seconds that a run's stream may be out of reach: a host that restarts takes the run up again."""
+_ENDED = ("success", "error", "timeout", "interrupted")
+
+Url = Annotated[str, typer.Option("--url", envvar="AGENTVISOR_ENDPOINT", help="Where the host listens.")]
+Key = Annotated[
+    str | None, typer.Option("--key", envvar="AGENTVISOR_API_KEY", help="Key of the host.", show_default=False)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedEvent:
+    """One event of a run's stream."""
+
+    event: str
+    data: Json
+    id: str
+
+
+class Host:
+    """A running host."""
+
+    def __init__(self, client: httpx.Client, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def get(self, path: str, **query: str | int) -> Json:
+        """The answer to a GET."""
+        return self._request("GET", path, None, query)
+
+    def post(self, path: str, body: Json = None) -> Json:
+        """The answer to a POST."""
+        return self._request("POST", path, body, {})
+
+    def _request(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> Json:
+        try:
+            response = self._client.request(method, path, json=body, params=query)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        _raise_for(response)
+        return cast("Json", response.json()) if response.content else None
+
+    def stream(self, path: str, body: Json) -> Iterator[StreamedEvent]:
+        """Start a run and yield its events to its end; where the stream is cut, it is taken up where it was."""
+        reader = _Reading()
+        try:
+            yield from self._read("POST", path, body, reader)
+        except httpx.HTTPError as error:
+            if reader.place is None:
+                raise self._unreachable(error) from error
+        give_up = time.monotonic() + _PATIENCE
+        while reader.place is not None and not self._has_ended(reader.place):
+            seen = reader.last_id
+            try:
+                yield from self._read("GET", f"{reader.place}/stream", None, reader)
+            except httpx.HTTPError as error:
+                if time.monotonic() > give_up:
+                    raise self._unreachable(error) from error
+            if reader.last_id != seen:
+                give_up = time.monotonic() + _PATIENCE
+            time.sleep(0.2)
+
+    def _read(self, method: str, path: str, body: Json, reader: _Reading) -> Iterator[StreamedEvent]:
+        headers = {"Last-Event-ID": reader.last_id} if method == "GET" and reader.last_id else {}
+        timeout = httpx.Timeout(10, read=30)  # a live stream sends a heartbeat every 5 seconds
+        with self._client.stream(method, path, json=body, headers=headers, timeout=timeout) as response:
+            if response.is_error:
+                response.read()
+            _raise_for(response)
+            reader.place = response.headers.get("content-location", reader.place)
+            yield from reader.events(response.iter_lines())
+
+    def _has_ended(self, place: str) -> bool:
+        try:
+            run = self.get(place)
+        except Unavailable:
+            return False
+        return isinstance(run, dict) and run.get("status") in _ENDED
+
+    def _unreachable(self, error: httpx.HTTPError) -> Unavailable:
+        return Unavailable(
+            f"no AgentVisor host answers at {self._url} ({error or type(error).__name__}): start one with "
+            "`agentvisor dev`, or name another with --url or AGENTVISOR_ENDPOINT"
+        )
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Where a reader of server-sent events is."""
+
+    last_id: str = ""
+    place: str | None = None
+    """Path of the run."""
+
+    def events(self, lines: Iterator[str]) -> Iterator[StreamedEvent]:
+        event, data, number = "", list[str](), self.last_id
+        for line in lines:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if not line and data:
+                self.last_id = number
+                yield StreamedEvent(event, cast("Json", json.loads("\n".join(data))), number)
+                event, data = "", []
+            elif name == "event":
+                event = value
+            elif name == "data":
+                data.append(value)
+            elif name == "id":
+                number = value
+
+
+@contextmanager
+def connected(url: str, key: str | None) -> Generator[Host]:
+    """A client of the host at this URL."""
+    base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
+    headers = {"x-api-key": key} if key else {}
+    try:
+        # A proxy is for other machines, never for this one.
+        nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
+        client = httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=not nearby)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
+    with client:
+        yield Host(client, base)
+
+
+def _raise_for(response: httpx.Response) -> None:
+    """Raise the error that the host answered with, as its own class."""
+    if not response.is_error:
+        return
+    try:
+        body = cast("Json", response.json())
+    except ValueError:
+        body = None
+    facts = body if isinstance(body, dict) else {}
+    message = str(facts.get("message") or facts.get("detail") or f"HTTP {response.status_code}")
+    raise _class_of(str(facts.get("code")), response.status_code)(message)
+
+
+def _class_of(code: str, status: int) -> type[AgentVisorError]:
+    known = ERRORS.get(code)
+    if known is not None:
+        return known
+    return PermissionRefused if status == 401 else Internal

@@ -1,0 +1,93 @@
+"""`agentvisor run`: one run of an agent, its events as they come, and the values that it ends with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+from uuid import uuid4
+
+import typer
+
+from agentvisor.cli.exits import RUN_FAILED
+from agentvisor.cli.http import DEFAULT_URL, Host, Key, StreamedEvent, Url, connected
+from agentvisor.cli.show import EventPrinter, as_json, print_json
+from agentvisor.core.errors import InvalidInput
+from agentvisor.host.http.json import decode
+from agentvisor.host.render_typed import Json
+
+Given = Annotated[
+    str | None, typer.Option("--input", help="The input, as JSON; @file reads a file, - reads standard input.")
+]
+Answer = Annotated[
+    str | None, typer.Option("--resume", help="The answer to the question that the thread waits with, as JSON.")
+]
+
+
+def run(
+    agent: Annotated[str, typer.Argument(help="Name of the agent, as configured.")],
+    *,
+    input: Given = None,
+    resume: Answer = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", help="Thread to run on; created where it does not exist. [default: new]")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the final values only, as JSON.")] = False,
+) -> None:
+    """Run an agent and follow it to its end. Exits with 1 where the run fails."""
+    body: dict[str, Json] = {
+        "assistant_id": agent,
+        "stream_mode": ["updates", "messages-tuple", "custom"],
+        "if_not_exists": "create",
+    }
+    if input is not None:
+        body["input"] = _json(input, "--input")
+    if resume is not None:
+        body["command"] = {"resume": _json(resume, "--resume")}
+    named = thread or str(uuid4())
+    with connected(url, key) as host:
+        sys.exit(_follow(host, named, body, quiet=json))
+
+
+def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> int:
+    """Print the run; the exit code."""
+    place = f"/threads/{quote(thread, safe='')}"
+    printer = EventPrinter(quiet=quiet)
+    printer.begin(thread)
+    run_id = ""
+    for event in host.stream(f"{place}/runs/stream", body):
+        run_id = _run_id(event) or run_id
+        printer.show(event)
+    ended = host.get(f"{place}/runs/{run_id}")
+    state = host.get(f"{place}/state")
+    if isinstance(ended, dict) and ended.get("status") != "success":
+        printer.failed(ended)
+        return RUN_FAILED
+    if isinstance(state, dict):
+        if quiet:
+            print_json(state.get("values"))
+        else:
+            printer.end(state, str(body["assistant_id"]), thread)
+    return 0
+
+
+def _run_id(event: StreamedEvent) -> str:
+    return str(event.data.get("run_id", "")) if event.event == "metadata" and isinstance(event.data, dict) else ""
+
+
+def _json(given: str, option: str) -> Json:
+    try:
+        if given == "-":
+            text = sys.stdin.read()
+        elif given.startswith("@"):
+            text = Path(given[1:]).read_text(encoding="utf-8")
+        else:
+            text = given
+        return decode(text.encode("utf-8", "surrogateescape"), option)
+    except OSError as error:
+        raise InvalidInput(f"{option}: {given[1:]} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{error}; a text needs quotes, as in {option} '{as_json(given)}'") from error

@@ -1,0 +1,26 @@
+"""`agentvisor serve`: one host of a Temporal cluster, for production."""
+
+from __future__ import annotations
+
+import os
+
+from agentvisor.cli.dev import ConfigPath, HostName, PortNumber, TemporalAddress, tell_ready
+from agentvisor.host.config import load_config
+
+
+def serve(
+    *,
+    config: ConfigPath = None,
+    host: HostName = None,
+    port: PortNumber = None,
+    temporal_address: TemporalAddress = None,
+) -> None:
+    """Start a host that takes its threads from a Temporal cluster."""
+    from agentvisor.host.app import run_serve
+
+    overrides: dict[str, object] = {
+        "http.host": host,
+        "http.port": port,
+        "temporal.address": temporal_address,
+    }
+    run_serve(load_config(config, environ=os.environ, overrides=overrides), ready=tell_ready)

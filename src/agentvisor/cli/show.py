@@ -1,0 +1,108 @@
+"""How the commands print: events of a run as they come, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agentvisor.cli.http import StreamedEvent
+from agentvisor.host.render_typed import Json
+
+_WIDEST = 400
+
+
+def as_json(value: Json) -> str:
+    """On one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def print_json(value: Json) -> None:
+    """For people and for jq."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table that is readable in a terminal of any width, and in a file."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    # In a pipe there is no width to keep to: ids must not be cut.
+    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
+
+
+class EventPrinter:
+    """Prints a run's events."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = Console(highlight=False)
+        self._errors = Console(stderr=True, highlight=False)
+        self._in_text = False
+
+    def begin(self, thread: str) -> None:
+        self._line(f"[dim]thread[/] {escape(thread)}")
+
+    def show(self, event: StreamedEvent) -> None:
+        """One event; a model's text is joined as it comes."""
+        mode, _, namespace = event.event.partition("|")
+        where = f"[dim]{escape(namespace)}[/] " if namespace else ""
+        match mode, event.data:
+            case "metadata", {"run_id": run_id, "attempt": attempt}:
+                again = "" if attempt == 1 else f" [yellow]attempt {attempt}[/]"
+                self._line(f"[dim]run[/] {run_id}{again}")
+            case "messages", [dict() as message, *_]:
+                self._message(message)
+            case "updates", dict() as update:
+                for node, change in update.items():
+                    self._line(f"{where}[green]{escape(node)}[/] {_short(change)}")
+            case "gap", _:
+                self._line("[yellow]some events were missed[/]")
+            case "error" | "values" | "messages", _:
+                pass  # said at the end
+            case _:
+                self._line(f"{where}[cyan]{escape(mode)}[/] {_short(event.data)}")
+
+    def failed(self, run: Mapping[str, Json]) -> None:
+        """Why the run did not succeed."""
+        self._end_text()
+        error = run.get("error")
+        text = f"{error['error']}: {error['message']}" if isinstance(error, dict) else f"run {run['status']}"
+        self._errors.print(f"[red]{escape(text)}[/]", soft_wrap=True)
+
+    def end(self, state: Mapping[str, Json], agent: str, thread: str) -> None:
+        """The values, and the question that the thread waits with."""
+        self._end_text()
+        print_json(state.get("values"))
+        waiting = state.get("interrupts")
+        for interrupt in waiting if isinstance(waiting, list) else ():
+            value = interrupt.get("value") if isinstance(interrupt, dict) else interrupt
+            self._line(f"[yellow]waits for an answer[/] {_short(value)}")
+        if waiting:
+            self._line(f"answer with: agentvisor run {escape(agent)} --thread {escape(thread)} --resume JSON")
+
+    def _message(self, message: Mapping[str, Json]) -> None:
+        content = message.get("content")
+        if self._quiet or not isinstance(content, str) or message.get("type") not in ("AIMessageChunk", "ai"):
+            return
+        self._in_text = self._in_text or bool(content)
+        self._console.print(content, end="", markup=False, soft_wrap=True)
+
+    def _line(self, text: str) -> None:
+        self._end_text()
+        if not self._quiet:
+            self._console.print(text, soft_wrap=True)
+
+    def _end_text(self) -> None:
+        if self._in_text:
+            self._console.print()
+            self._in_text = False
+
+
+def _short(value: Json) -> str:
+    text = as_json(value)
+    return escape(text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…")
