@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator
 
-from agentvisor.langgraph import AgentVisorCheckpointer
 from tests.client.hosts import way, way_to
 from tests.client.store_double import StoreDouble
 from tests.langgraph_conformance import assert_conforms
+
+from agentvisor.langgraph import AgentVisorCheckpointer
 
 __all__ = ["way"]
 

@@ -1,6 +1,7 @@
 """The two real ways to a host, each with a store at its other end: a socketpair, and gRPC found over HTTP."""
 
 import asyncio
+import contextlib
 import http.server
 import json
 import socket
@@ -46,16 +47,19 @@ class SupervisorDouble:
 
     def _serve(self) -> None:
         frames = Frames()
-        while data := self._socket.recv(1 << 18):
-            for raw in frames.feed(data):
-                message = FromAgent.FromString(raw)
-                if not message.HasField("call"):
-                    self.said.append(message)
-                    continue
-                request = message.call.request
-                is_for_all = request.WhichOneof("kind") == "list" and request.list.all_threads
-                reply = self._handle(None if is_for_all else request.thread_id, request)
-                self.tell(ToAgent(answer=StoreAnswer(id=message.call.id, reply=reply)))
+        with contextlib.suppress(OSError):  # the agent may go before its last answer
+            while data := self._socket.recv(1 << 18):
+                for raw in frames.feed(data):
+                    self._take(FromAgent.FromString(raw))
+
+    def _take(self, message: FromAgent) -> None:
+        if not message.HasField("call"):
+            self.said.append(message)
+            return
+        request = message.call.request
+        is_for_all = request.WhichOneof("kind") == "list" and request.list.all_threads
+        reply = self._handle(None if is_for_all else request.thread_id, request)
+        self.tell(ToAgent(answer=StoreAnswer(id=message.call.id, reply=reply)))
 
 
 @contextmanager
@@ -89,12 +93,12 @@ def over_grpc(handle: Handle, key: str | None = None) -> Generator[GrpcTransport
 def listening(handle: Handle, key: str | None = None) -> Generator[str]:
     """A host's HTTP address, with gRPC behind it."""
     with ExitStack() as stack:
-        grpc_address = stack.enter_context(_grpc(handle, key))
+        grpc_address = stack.enter_context(serving_grpc(handle, key))
         yield stack.enter_context(answering_info({"grpc": grpc_address}, key))
 
 
 @contextmanager
-def _grpc(handle: Handle, key: str | None, port: int = 0) -> Generator[str]:
+def serving_grpc(handle: Handle, key: str | None = None) -> Generator[str]:
     address: list[str] = []
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
@@ -103,7 +107,7 @@ def _grpc(handle: Handle, key: str | None, port: int = 0) -> Generator[str]:
         return await asyncio.to_thread(handle, thread_id, request)
 
     async def serve() -> None:
-        async with store_server(answer, "127.0.0.1", port, key) as bound:
+        async with store_server(answer, "127.0.0.1", 0, key) as bound:
             address.append(bound)
             loops.append(asyncio.get_running_loop())
             started.set()
