@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from uuid import uuid4
 
-from agentvisor.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Unavailable
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.runs import RunKind
 from agentvisor.core.thread import Thread
@@ -31,6 +32,8 @@ class Sessions:
         self._own_queue = own_queue
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._timeout_ms = timeout_ms
+        # Another host's session may be in the way until it is idle, or until the loss of that host is noticed.
+        self._open_seconds = _OPEN_SECONDS + heartbeat_timeout_ms / 1000
         self._sessions: dict[ThreadId, RunId] = {}
         self._opening: dict[ThreadId, asyncio.Lock] = {}
 
@@ -47,7 +50,7 @@ class Sessions:
         match kind:
             case "get" | "list" | "get_blobs":
                 live = self._live(thread_id)
-                if live is not None and live.store.done():
+                if live is not None and live.store.done() and live.store.exception() is None:
                     live.session_calls += 1
                     return await live.store.result().call(request)
                 return await self._read(thread_id, request)
@@ -113,13 +116,17 @@ class Sessions:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        """Through the thread's session; where that ends meanwhile, through another (a write sent twice counts once)."""
+        failed: Exception | None = None
         for _ in range(_TRIES):
             live = await self._session(thread_id)
-            store = await live.store
-            live.session_calls += 1
-            if not live.journal.is_fenced:
+            try:
+                store = await asyncio.shield(live.store)
+                live.session_calls += 1
                 return await store.call(request)
-        raise Unavailable(f"thread {thread_id} could not be held for writing: try again")
+            except (Fenced, Unavailable) as error:
+                failed = error
+        raise Unavailable(f"thread {thread_id} could not be held for writing: try again") from failed
 
     def _live(self, thread_id: ThreadId) -> LiveAttempt | None:
         run_id = self._sessions.get(thread_id)
@@ -144,10 +151,12 @@ class Sessions:
             await self._threads.start_run(thread_id, spec, create=True, thread_metadata={})
             self._sessions[thread_id] = run_id
             try:
-                async with asyncio.timeout(_OPEN_SECONDS):
+                async with asyncio.timeout(self._open_seconds):
                     return await self._attempts.session_came(run_id)
             except TimeoutError as error:
-                raise Unavailable(f"the session for thread {thread_id} did not open in {_OPEN_SECONDS:g} s") from error
+                raise Unavailable(
+                    f"the session for thread {thread_id} did not open in {self._open_seconds:g} s"
+                ) from error
 
     async def _delete(self, thread_id: ThreadId) -> store_pb2.StoreReply:
         try:
@@ -157,9 +166,10 @@ class Sessions:
                 raise Conflict(
                     f"thread {thread_id} is busy with run {active.run_id}: cancel it first", run_id=active.run_id
                 )
-            await self._threads.delete(thread_id)
         except NotFound:
             pass
+        with suppress(NotFound):
+            await self._threads.delete(thread_id)
         live = self._live(thread_id)
         if live is not None:
             live.journal.fence()

@@ -155,8 +155,10 @@ class Threads:
         return await self.get(thread_id)
 
     async def delete(self, thread_id: ThreadId) -> None:
-        """Remove the thread from Temporal, every execution of it; a live attempt is fenced by that."""
-        await self._reader.describe(thread_id)
+        """Remove the thread from Temporal, every execution of it; a live attempt is fenced by that.
+
+        `NotFound` where nothing of it is left; a delete that was cut off is resumed by another.
+        """
         await delete_thread(self._client, thread_id)
 
     async def search(
@@ -267,6 +269,8 @@ class Threads:
             except WorkflowUpdateFailedError as error:
                 raise refusal(error.cause) from error
             except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise asyncio.CancelledError from error  # the SDK hides that it was this task that was cancelled
                 failed = error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND and start is None:

@@ -12,6 +12,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.threads_read import unavailable
 
@@ -37,6 +38,8 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
                 )
             )
     except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error
         raise unavailable(thread_id, error) from error
 
 

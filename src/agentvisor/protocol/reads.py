@@ -25,9 +25,12 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
     """The records that were asked for, from the cursor on, about PAGE_BYTES of them."""
     selected = _selected(thread.store, asked)
     page, size, position = list[Checkpoint](), 0, asked.cursor
-    while position < len(selected) and (not page or size < PAGE_BYTES):
+    while position < len(selected):
         checkpoint = selected[position]
-        size += checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
+        cost = checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
+        if page and size + cost > PAGE_BYTES:
+            break
+        size += cost
         page.append(checkpoint)
         position += 1
     first = asked.cursor == 0
