@@ -38,20 +38,19 @@ class DemoFailed(Exception):
 class Host:
     """A host in a process of its own, which can be killed."""
 
-    def __init__(self, folder: Path, temporal: str, counter: str) -> None:
-        self.folder, self.temporal, self.counter = folder, temporal, counter
+    def __init__(self, folder: Path, temporal: str) -> None:
+        self.folder, self.temporal = folder, temporal
         self.url = ""
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         port = free_port()
-        environment = {**os.environ, "DEMO_COUNTER": self.counter, "AGENTVISOR_TEMPORAL_IDLE_HEARTBEAT": "500ms"}
         command = [sys.executable, "-m", "agentvisor.cli.main", "dev", "--no-reload", "--port", str(port)]
         command += ["--temporal-address", self.temporal, "--config", str(self.folder / "agentvisor.yaml")]
         leashed = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
         with (self.folder / "host.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *leashed, cwd=self.folder, env=environment, stdout=asyncio.subprocess.PIPE, stderr=log
+                *leashed, cwd=self.folder, stdout=asyncio.subprocess.PIPE, stderr=log
             )
         assert self._process.stdout is not None  # noqa: S101 - for the type checker: it was asked for above
         line = (await asyncio.wait_for(self._process.stdout.readline(), _DEADLINE)).decode().strip()
@@ -86,20 +85,22 @@ async def _demo(folder: Path) -> None:
     ports = free_port(), free_port()
     thread = "demo-release"
     with Counter() as counter:
-        async with _everything(folder, ports, counter.url) as (server, host, http):
+        settings = folder / "agentvisor.yaml"
+        settings.write_text(settings.read_text().replace("@COUNTER@", counter.url))
+        async with _everything(folder, ports) as (server, host, http):
             seen = await _three_kills(thread, server, host, http, counter)
         console.print("[bold]Everything is stopped.[/] The thread waits in Temporal's database; starting it all again.")
-        async with _everything(folder, ports, counter.url) as (_, host, http):
+        async with _everything(folder, ports) as (_, host, http):
             await _answer(thread, host, http)
             await _report(thread, host, http, counter, seen)
 
 
 @asynccontextmanager
 async def _everything(
-    folder: Path, ports: tuple[int, int], counter: str
+    folder: Path, ports: tuple[int, int]
 ) -> AsyncGenerator[tuple[EmbeddedTemporal, Host, httpx.AsyncClient]]:
     async with EmbeddedTemporal(data_dir=folder / "data", port=ports[0], ui_port=ports[1]) as server:
-        host = Host(folder, server.address, counter)
+        host = Host(folder, server.address)
         await host.start()
         try:
             async with httpx.AsyncClient(timeout=30) as http:

@@ -1,0 +1,68 @@
+"""A host in a process of its own, as a user starts it; it can be killed, stopped and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from tests.support.temporal import free_ports
+
+from agentvisor.host import leash
+
+READY_SECONDS = 30
+
+
+class HostProcess:
+    """`agentvisor dev` on a Temporal server that lives elsewhere, in a folder with an agentvisor.yaml."""
+
+    def __init__(self, folder: Path, temporal: str, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.temporal = temporal
+        self.environment = environment
+        self.url = ""
+        self.log = folder / f"host-{free_ports(1)[0]}.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> Self:
+        command = [sys.executable, "-m", "agentvisor.cli.main", "dev", "--no-reload", "--port", str(free_ports(1)[0])]
+        command += ["--temporal-address", self.temporal]
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command],
+                cwd=self.folder,
+                env={**os.environ, **self.environment},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if "AgentVisor ready at " not in line:
+            self.kill()
+            raise AssertionError(f"the host did not start: {line!r}\n{self.log.read_text()[-4000:]}")
+        self.url = line.strip().rpartition(" ")[2]
+        return self
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def freeze(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            self._process.wait(30)
