@@ -13,8 +13,9 @@ from google.protobuf.message import DecodeError
 
 from agentvisor.core.errors import AgentVisorError, InvalidInput
 from agentvisor.guest import output
-from agentvisor.guest.descendants import Descendants, Exit
-from agentvisor.guest.zygote_link import ZygoteGone
+from agentvisor.guest.descendants import Descendants
+from agentvisor.guest.outgoing import Outgoing
+from agentvisor.guest.zygote_link import AgentStart, Exit, ZygoteGone
 from agentvisor.protocol.frames import Frames, frame
 from agentvisor.protocol.v1.guest_pb2 import (
     AgentExited,
@@ -27,8 +28,10 @@ from agentvisor.protocol.v1.guest_pb2 import (
     ToAgent,
 )
 
-Launch = Callable[[dict[str, str], Sequence[int]], Awaitable[tuple[int, asyncio.Future[Exit]]]]
+Launch = Callable[[dict[str, str], Sequence[int]], Awaitable[AgentStart]]
 """Starts an agent process with an environment and three files: its channel, stdout and stderr."""
+
+READ_SIZE = 1 << 18
 
 DRAIN_SECONDS = 2.0
 """For the last bytes of a process that has ended."""
@@ -58,7 +61,8 @@ class AgentProcess:
         self._descendants = descendants
         self._budget = output.Budget(log_bytes)
         self._ours, self._theirs = socket.socketpair()
-        self._writer: asyncio.StreamWriter | None = None
+        self._ours.setblocking(False)
+        self._outgoing = Outgoing(self._ours)
         self._pidfd: int | None = None
         self._stop_grace: float | None = None
         self._reason = ""
@@ -73,8 +77,7 @@ class AgentProcess:
                 timer.cancel()
             if self._pidfd is not None:
                 os.close(self._pidfd)
-            if self._writer is not None:
-                self._writer.close()
+            self._outgoing.close()
             self._ours.close()
             self._theirs.close()
         exited.ticket = self._start.ticket
@@ -82,10 +85,8 @@ class AgentProcess:
 
     def deliver(self, message: ToAgent) -> None:
         """Write a message to the agent."""
-        if self._writer is None or self._writer.is_closing():
-            return
-        self._writer.write(frame(message.SerializeToString()))
-        if self._writer.transport.get_write_buffer_size() > MAX_UNREAD:
+        self._outgoing.write(frame(message.SerializeToString()))
+        if self._outgoing.backlog > MAX_UNREAD:
             self._kill("the agent does not read its answers")
 
     def stop(self, grace_seconds: float) -> None:
@@ -99,8 +100,6 @@ class AgentProcess:
             self._kill("")
 
     async def _run(self) -> AgentExited:
-        self._ours.setblocking(False)
-        reader, self._writer = await asyncio.open_connection(sock=self._ours)
         try:
             self.deliver(ToAgent(task=self._start.task))
         except AgentVisorError as error:
@@ -108,7 +107,7 @@ class AgentProcess:
         stdout, their_stdout = os.pipe()
         stderr, their_stderr = os.pipe()
         pumps = [
-            asyncio.create_task(self._pump_channel(reader)),
+            asyncio.create_task(self._pump_channel()),
             asyncio.create_task(self._pump_output(stdout, stderr=False)),
             asyncio.create_task(self._pump_output(stderr, stderr=True)),
         ]
@@ -160,10 +159,12 @@ class AgentProcess:
         if self._stop_grace is not None:
             self.stop(self._stop_grace)
 
-    async def _pump_channel(self, reader: asyncio.StreamReader) -> None:
+    async def _pump_channel(self) -> None:
+        loop = asyncio.get_running_loop()
         frames = Frames()
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 18):
+        # Reset: the agent ended with answers unread. All that it said came before that.
+        with contextlib.suppress(ConnectionResetError):
+            while data := await loop.sock_recv(self._ours, READ_SIZE):
                 try:
                     for said in frames.feed(data):
                         message = FromAgent.FromString(said)

@@ -16,7 +16,7 @@ MAX_FILES = 8
 
 
 @dataclass(frozen=True)
-class Preload:
+class Prepare:
     """First of all: what to import, and the agent to load if its configuration says so."""
 
     modules: list[str]
@@ -25,27 +25,31 @@ class Preload:
 
 
 @dataclass(frozen=True)
-class Fork:
-    """Asks for an agent process; its channel, stdout and stderr come with it."""
-
-    request: int
-    environment: dict[str, str]
-
-
-@dataclass(frozen=True)
 class Ready:
     """The zygote has imported what it was told to."""
 
 
 @dataclass(frozen=True)
-class Forked:
+class Start:
+    """Asks for an agent process; its channel, stdout and stderr come with it."""
+
     request: int
-    pid: int
+    environment: dict[str, str]
+    fork: bool
+    """Fork it; else, and where forking is not safe, execute a new interpreter."""
 
 
 @dataclass(frozen=True)
-class Refused:
-    """No fork: the agent must be started as a new process."""
+class Started:
+    request: int
+    pid: int
+    note: str
+    """Why it was not forked although it should have been."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The system refused to make a process."""
 
     request: int
     reason: str
@@ -60,8 +64,8 @@ class Ended:
     code: int
 
 
-Message = Preload | Fork | Ready | Forked | Refused | Ended
-KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Preload, Fork, Ready, Forked, Refused, Ended)}
+Message = Prepare | Ready | Start | Started | Failed | Ended
+KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Prepare, Ready, Start, Started, Failed, Ended)}
 
 
 def encode(message: Message) -> bytes:
@@ -75,16 +79,14 @@ def decode(data: bytes) -> Message:
     return KINDS[kind](**fields)  # pyright: ignore[reportArgumentType]
 
 
-def send(link: socket.socket, message: Message, files: Sequence[int] = ()) -> None:
-    """Send a message with open files; blocks."""
-    data = encode(message)
-    # The files travel with the first bytes.
-    sent = socket.send_fds(link, [data], list(files))
-    link.sendall(data[sent:])
+def send(link: socket.socket, message: Message) -> None:
+    """Send a message; blocks."""
+    link.sendall(encode(message))
 
 
-def receive(link: socket.socket) -> tuple[Message, list[int]] | None:
+def receive(link: socket.socket) -> tuple[Message, Sequence[int]] | None:
     """Wait for a message and its files; None at the end of the stream."""
+    # The files travel with the first bytes.
     head, files, _flags, _address = socket.recv_fds(link, HEADER.size, MAX_FILES)
     if not head:
         return None

@@ -1,20 +1,15 @@
-"""The supervisor's children: how each that it started ended, and an end for all that it adopted."""
+"""The supervisor's children: it reaps all, and ends those that it did not start."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from typing import NamedTuple
+from collections.abc import Callable
 
-from agentvisor.guest.family import children, kill, kill_group
+from agentvisor.guest.family import children, kill
 
-
-class Exit(NamedTuple):
-    """What waitid says: an exit code, or the number of the signal that killed it."""
-
-    killed: bool
-    code: int
+DEADLINE_SECONDS = 2.0
 
 
 class Descendants:
@@ -25,53 +20,44 @@ class Descendants:
     """
 
     def __init__(self) -> None:
-        self._own: dict[int, asyncio.Future[Exit]] = {}
+        self._own: set[int] = set()
         self._died = asyncio.Event()
 
     def watch(self) -> None:
         """Start reaping, by SIGCHLD; from the main thread's loop."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
 
-    def started(self, pid: int) -> asyncio.Future[Exit]:
+    def started(self, pid: int) -> None:
         """Count `pid` as the supervisor's own; call it in the same turn of the loop in which it was started."""
-        self._own[pid] = future = asyncio.get_running_loop().create_future()
-        return future
+        self._own.add(pid)
 
-    async def sweep(self, deadline_seconds: float = 2.0) -> None:
+    async def sweep(self) -> None:
         """Kill what was adopted, and what that adopts, until nothing is left."""
+        await self._end(lambda: children(os.getpid()) - self._own)
+
+    async def end_all(self) -> None:
+        """Kill everything: what was started, then what that leaves behind."""
+        await self._end(lambda: children(os.getpid()) | self._own)
+
+    async def _end(self, targets: Callable[[], set[int]]) -> None:
         try:
-            async with asyncio.timeout(deadline_seconds):
-                while leftovers := children(os.getpid()) - self._own.keys():
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while pids := targets():
                     self._died.clear()
-                    for pid in leftovers:
+                    for pid in pids:
                         kill(pid)
                     await self._died.wait()
         except TimeoutError:
             # Something sits in the kernel, unkillable for now; it is killed as soon as it returns from there.
             return
 
-    async def end_all(self) -> None:
-        """Kill everything: what was started, then what that leaves behind."""
-        for pid in self._own:
-            kill(pid)
-        async with asyncio.timeout(2.0):
-            await asyncio.gather(*self._own.values())
-        await self.sweep()
-
     def _reap(self) -> None:
         while True:
             try:
-                result = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                pid, _status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 break
-            if result is None:
+            if pid == 0:
                 break
-            pid = result.si_pid
-            own = self._own.pop(pid, None)
-            if own is not None:
-                # An agent leads a group; before it is reaped, its id is its own.
-                kill_group(pid)
-            os.waitid(os.P_PID, pid, os.WEXITED)
-            if own is not None and not own.done():
-                own.set_result(Exit(result.si_code != os.CLD_EXITED, result.si_status))
+            self._own.discard(pid)
         self._died.set()

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 from agentvisor.guest.agent_process import AgentProcess
-from agentvisor.guest.control import Preload
-from agentvisor.guest.descendants import Descendants, Exit
-from agentvisor.guest.family import LINUX, adopt_orphans, die_with_parent, hide_memory
-from agentvisor.guest.zygote_link import ForkRefused, ZygoteLink
+from agentvisor.guest.control import Prepare
+from agentvisor.guest.descendants import Descendants
+from agentvisor.guest.family import adopt_orphans, die_with_parent, hide_memory
+from agentvisor.guest.zygote_link import AgentStart, ZygoteGone, ZygoteLink
 from agentvisor.protocol.v1.guest_pb2 import FromGuest, GuestHeartbeat, GuestSetup, Hello, StartAgent, ToGuest
 
 HEARTBEAT_SECONDS = 1.0
@@ -122,46 +121,31 @@ class Supervisor:
         finally:
             del self._agents[start.ticket]
 
-    async def _launch(self, environment: dict[str, str], files: Sequence[int]) -> tuple[int, asyncio.Future[Exit]]:
+    async def _launch(self, environment: dict[str, str], files: Sequence[int]) -> AgentStart:
+        fork = self._setup.start_method == "zygote"
         zygote = await self._warm_zygote()
-        if zygote is not None:
-            try:
-                return await zygote.fork(environment, files)
-            except ForkRefused as refused:
-                print(f"agentvisor: {refused}; the agent starts as a new process", file=sys.stderr)  # noqa: T201
-        return self._execute(environment, files)
+        try:
+            return await zygote.start_agent(environment, files, fork=fork)
+        except ZygoteGone:
+            if zygote.was_ready:
+                raise
+            # It died of its imports. The next has none.
+            zygote = await self._warm_zygote()
+            return await zygote.start_agent(environment, files, fork=fork)
 
-    def _execute(self, environment: dict[str, str], files: Sequence[int]) -> tuple[int, asyncio.Future[Exit]]:
-        channel, stdout, stderr = files
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "agentvisor.guest.agent", str(os.getpid()), str(channel)],
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=[channel],
-            env={**os.environ, **environment},
-            cwd=self._setup.working_folder or None,
-            start_new_session=True,
-        )
-        ended = self._descendants.started(process.pid)
-        # `Descendants` reaps it; told so, Popen does not.
-        process.returncode = 0
-        return process.pid, ended
-
-    async def _warm_zygote(self) -> ZygoteLink | None:
-        if self._setup.start_method != "zygote" or not LINUX:
-            return None
+    async def _warm_zygote(self) -> ZygoteLink:
+        """The zygote, a new one where the last is gone. In "exec" too: it is the parent that knows how agents end."""
         async with self._warming:
             if self._zygote is None or self._zygote.gone:
-                self._zygote = await ZygoteLink.start(
-                    self._descendants,
-                    Preload(
-                        modules=list(self._setup.preload),
-                        entrypoint=self._setup.preload_entrypoint,
-                        search_path=list(self._setup.search_path),
-                    ),
-                    working_folder=self._setup.working_folder,
+                # What the last one died of, the next would die of too, and no agent would ever start.
+                imports = self._setup.start_method == "zygote" and (self._zygote is None or self._zygote.was_ready)
+                prepare = Prepare(
+                    modules=list(self._setup.preload) if imports else [],
+                    entrypoint=self._setup.preload_entrypoint if imports else "",
+                    search_path=list(self._setup.search_path),
                 )
+                folder = self._setup.working_folder
+                self._zygote = await ZygoteLink.start(self._descendants, prepare, working_folder=folder)
             return self._zygote
 
 

@@ -1,7 +1,8 @@
-"""The zygote: imports what agents need, once, and forks one agent process per run.
+"""The zygote: imports what agents need, once, and starts one agent process per run: a fork of itself.
 
 It knows no secret of the host (it was exec'd, so it inherits no memory), has one thread, and no socket but its control
-one. `python -m agentvisor.guest.zygote SUPERVISOR_PID CONTROL_FD`.
+one. Being the agents' parent, it alone knows how each ended; and when the supervisor is gone, it ends them all.
+`python -m agentvisor.guest.zygote SUPERVISOR_PID CONTROL_FD`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 from types import FrameType
 
 from agentvisor.guest import agent, loader
-from agentvisor.guest.control import Ended, Fork, Forked, Preload, Ready, Refused, receive, send
+from agentvisor.guest.control import Ended, Failed, Prepare, Ready, Start, Started, receive, send
 from agentvisor.guest.family import adopt_orphans, die_with_parent, kill_group, kill_tree, thread_count
 
 
@@ -26,17 +28,18 @@ def main() -> None:
     supervisor, control_fd = int(sys.argv[1]), int(sys.argv[2])
     die_with_parent(supervisor, signal.SIGTERM)
     link = socket.socket(fileno=control_fd)
+    link.set_inheritable(False)
     first = receive(link)
-    if first is None or not isinstance(first[0], Preload):
+    if first is None or not isinstance(first[0], Prepare):
         return
-    preload(first[0])
+    prepare(first[0])
     send(link, Ready())
     channel = Zygote(link).serve()
     if channel is not None:
         agent.live(channel)
 
 
-def preload(wanted: Preload) -> None:
+def prepare(wanted: Prepare) -> None:
     """Import all that can be, then make what is in memory shareable."""
     for module in wanted.modules:
         # A framework may be absent; an agent that does not import says so in its run, where somebody reads it.
@@ -52,7 +55,7 @@ def preload(wanted: Preload) -> None:
 
 
 class Zygote:
-    """Forks on demand, and tells how each agent ended."""
+    """Starts agents on demand, and tells how each ended."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
@@ -63,7 +66,7 @@ class Zygote:
         self._agents: dict[int, int] = {}
 
     def serve(self) -> int | None:
-        """Return None when the supervisor is gone and all agents with it; in each new agent, its channel's number."""
+        """Return None when the supervisor is gone and all agents with it; in a forked agent, its channel's number."""
         signal.signal(signal.SIGTERM, _leave)
         self._poll.register(self._link, select.POLLIN)
         try:
@@ -75,45 +78,61 @@ class Zygote:
                     received = receive(self._link)
                     if received is None:
                         return None
-                    message, files = received
-                    if isinstance(message, Fork):
-                        channel = self._fork(message, *files)
-                        if channel is not None:
-                            return channel
+                    message, (channel, *output) = received
+                    if isinstance(message, Start) and self._start(message, channel, *output):
+                        return channel
         finally:
-            # In a new agent this is empty.
+            # In a forked agent this is empty.
             for pid in self._agents.values():
                 kill_tree(pid)
 
-    def _fork(self, request: Fork, channel: int, stdout: int, stderr: int) -> int | None:
-        if (threads := thread_count()) > 1:
-            # A lock that another thread holds now would be held in the child for ever.
-            send(self._link, Refused(request.request, f"the zygote has {threads} threads"))
-            self._close(channel, stdout, stderr)
-            return None
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    def _start(self, request: Start, channel: int, stdout: int, stderr: int) -> bool:
+        """Start an agent; True in the agent itself."""
+        # A lock that another thread holds now would be held in the child for ever.
+        threads = thread_count() if request.fork else 1
         try:
-            pid = os.fork()
+            pid = os.fork() if request.fork and threads == 1 else self._execute(request, channel, stdout, stderr)
+        except OSError as error:
+            send(self._link, Failed(request.request, str(error)))
+            return False
+        else:
             if pid == 0:
                 self._agents.clear()
                 self._become_agent(request, channel, stdout, stderr)
-                return channel
+                return True
             pidfd = os.pidfd_open(pid)
             self._agents[pidfd] = pid
             self._poll.register(pidfd, select.POLLIN)
+            note = f"the zygote has {threads} threads: the agent starts as a new process" if threads > 1 else ""
+            send(self._link, Started(request.request, pid, note))
+            return False
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-        self._close(channel, stdout, stderr)
-        send(self._link, Forked(request.request, pid))
-        return None
+            # In the parent: the agent has them now.
+            if os.getpid() == self._pid:
+                for file in (channel, stdout, stderr):
+                    os.close(file)
 
-    def _become_agent(self, request: Fork, channel: int, stdout: int, stderr: int) -> None:
+    def _execute(self, request: Start, channel: int, stdout: int, stderr: int) -> int:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "agentvisor.guest.agent", str(self._pid), str(channel)],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=[channel],
+            env={**os.environ, **request.environment},
+            start_new_session=True,
+        )
+        # `_bury` reaps it; told so, Popen does not.
+        process.returncode = 0
+        return process.pid
+
+    def _become_agent(self, request: Start, channel: int, stdout: int, stderr: int) -> None:
         os.setsid()
         die_with_parent(self._pid, signal.SIGKILL)
         adopt_orphans()
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        # The object would close the number later, by then another file's.
+        # The object would close the number later, when it is another's.
         self._link.detach()
         os.closerange(3, channel)
         os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
@@ -133,11 +152,6 @@ class Zygote:
         os.close(pidfd)
         if result is not None:
             send(self._link, Ended(pid, killed=result.si_code != os.CLD_EXITED, code=result.si_status))
-
-    @staticmethod
-    def _close(*files: int) -> None:
-        for file in files:
-            os.close(file)
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -9,15 +9,27 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from agentvisor.guest import control
-from agentvisor.guest.control import Ended, Fork, Forked, Message, Preload, Ready, Refused
-from agentvisor.guest.descendants import Descendants, Exit
+from agentvisor.guest.control import Ended, Failed, Message, Prepare, Ready, Start, Started
+from agentvisor.guest.descendants import Descendants
 from agentvisor.protocol.frames import Frames
 
 
-class ForkRefused(Exception):
-    """The zygote cannot fork safely; start the agent as a new process."""
+class Exit(NamedTuple):
+    """What waitid says: an exit code, or the number of the signal that killed it."""
+
+    killed: bool
+    code: int
+
+
+class AgentStart(NamedTuple):
+    """An agent process that runs."""
+
+    pid: int
+    ended: asyncio.Future[Exit]
+    """Raises `ZygoteGone` where nobody will ever know how it ended."""
 
 
 class ZygoteGone(Exception):
@@ -30,16 +42,17 @@ class ZygoteLink:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._prepared = asyncio.Event()
-        self._ready = False
+        self.was_ready = False
+        """Whether it got through its imports."""
         self._requests = itertools.count(1)
-        self._forks: dict[int, asyncio.Future[tuple[int, asyncio.Future[Exit]]]] = {}
+        self._starting: dict[int, asyncio.Future[AgentStart]] = {}
         self._agents: dict[int, asyncio.Future[Exit]] = {}
         self._sending = asyncio.Lock()
         self._reading = asyncio.create_task(self._read(), name="zygote")
 
     @classmethod
-    async def start(cls, descendants: Descendants, preload: Preload, *, working_folder: str) -> ZygoteLink:
-        """Start a zygote; it imports in its own time, and `fork` waits for that."""
+    async def start(cls, descendants: Descendants, prepare: Prepare, *, working_folder: str) -> ZygoteLink:
+        """Start a zygote; it imports in its own time, and `start_agent` waits for that."""
         ours, theirs = socket.socketpair()
         with theirs:
             # Nothing but this number and a process id is in its arguments, and nothing of ours in its memory.
@@ -57,7 +70,7 @@ class ZygoteLink:
             process.returncode = 0
         ours.setblocking(False)
         link = cls(ours)
-        await link._send(preload)
+        await link._send(prepare)
         return link
 
     @property
@@ -65,37 +78,28 @@ class ZygoteLink:
         """Whether it died."""
         return self._reading.done()
 
-    async def fork(self, environment: dict[str, str], files: Sequence[int]) -> tuple[int, asyncio.Future[Exit]]:
-        """Start an agent with these files (channel, stdout, stderr); return its id and its exit to come.
-
-        Raises `ForkRefused` or `ZygoteGone`; the exit too may turn out to be `ZygoteGone`.
-        """
+    async def start_agent(self, environment: dict[str, str], files: Sequence[int], *, fork: bool) -> AgentStart:
+        """Start an agent with these files: channel, stdout, stderr. Raises `ZygoteGone` or OSError."""
         request = next(self._requests)
-        self._forks[request] = asked = asyncio.get_running_loop().create_future()
+        self._starting[request] = asked = asyncio.get_running_loop().create_future()
         try:
             await self._prepared.wait()
-            if not self._ready:
-                # Then the next one would die the same way, and no agent would ever start.
-                raise ForkRefused("the zygote died while it prepared itself")
-            await self._send(Fork(request, environment), files)
+            if self.gone:
+                raise ZygoteGone
+            await self._send(Start(request, environment, fork), files)
             return await asked
         finally:
-            del self._forks[request]
-
-    async def close(self) -> None:
-        """Let go of the zygote: it ends its agents and itself."""
-        self._link.close()
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
+            del self._starting[request]
 
     async def _send(self, message: Message, files: Sequence[int] = ()) -> None:
         loop = asyncio.get_running_loop()
         data = control.encode(message)
         async with self._sending:
             try:
+                # The files travel with the first bytes.
                 sent = socket.send_fds(self._link, [data], list(files)) if files else 0
                 await loop.sock_sendall(self._link, data[sent:])
-            except (BlockingIOError, OSError) as error:
+            except OSError as error:
                 # It reads each request at once; one that does not is stuck or dead.
                 raise ZygoteGone from error
 
@@ -109,27 +113,37 @@ class ZygoteLink:
         except OSError:
             pass
         finally:
+            self._link.close()
             self._prepared.set()
-            for waiting in (*self._forks.values(), *self._agents.values()):
+            for waiting in (*self._starting.values(), *self._agents.values()):
                 if not waiting.done():
                     waiting.set_exception(ZygoteGone())
 
     def _handle(self, message: Message) -> None:
         match message:
             case Ready():
-                self._ready = True
+                self.was_ready = True
                 self._prepared.set()
-            case Forked(request, pid):
+            case Started(request, pid, note):
+                if note:
+                    print(f"agentvisor: {note}", file=sys.stderr)  # noqa: T201 (the supervisor's log)
                 # Now, not when the caller wakes up: the next message may be its end.
-                self._agents[pid] = exit_ = asyncio.get_running_loop().create_future()
-                if (asked := self._forks.get(request)) is not None and not asked.done():
-                    asked.set_result((pid, exit_))
-            case Refused(request, reason):
-                if (asked := self._forks.get(request)) is not None and not asked.done():
-                    asked.set_exception(ForkRefused(reason))
+                self._agents[pid] = ended = asyncio.get_running_loop().create_future()
+                self._answer(request, AgentStart(pid, ended))
+            case Failed(request, reason):
+                self._answer(request, OSError(reason))
             case Ended(pid, killed, code):
-                exit_ = self._agents.pop(pid)
-                if not exit_.done():
-                    exit_.set_result(Exit(killed, code))
+                ended = self._agents.pop(pid)
+                if not ended.done():
+                    ended.set_result(Exit(killed, code))
             case _:
                 pass
+
+    def _answer(self, request: int, answer: AgentStart | OSError) -> None:
+        asked = self._starting.get(request)
+        if asked is None or asked.done():
+            return
+        if isinstance(answer, OSError):
+            asked.set_exception(answer)
+        else:
+            asked.set_result(answer)

@@ -69,6 +69,10 @@ class Guests:
         task.patch_chain = storage.patch_chain
         return await self._guest_for(agent).start_agent(task, handler, settings.env)
 
+    def pids(self) -> dict[str, int]:
+        """The supervisors that take new runs, by agent."""
+        return {agent: guest.pid for agent, guest in self._guests.items() if guest.takes_runs}
+
     def reload(self, config: Config | None = None) -> None:
         """The agents' code has changed: new runs go to new guests, the present ones end after their last run."""
         self._config = config or self._config

@@ -1,0 +1,3 @@
+"""Does not import."""
+
+import agentvisor.no_such_module  # noqa: F401

@@ -1,0 +1,154 @@
+"""Plain agents that the tests run in guests."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from agentvisor.client.socketpair import own_channel
+from agentvisor.protocol.v1.store_pb2 import Projection, StoreRequest
+
+
+def echo(input):
+    print("got", input)
+    print("warned", file=sys.stderr)
+    return {"got": input}
+
+
+def with_context(input, context):
+    return {
+        "thread": context.thread_id,
+        "run": context.run_id,
+        "attempt": context.attempt,
+        "metadata": context.metadata,
+        "command": context.command,
+    }
+
+
+def with_option(input, loud=False):
+    return {"loud": loud}
+
+
+async def coroutine(input):
+    await asyncio.sleep(0)
+    return [input]
+
+
+def generator(input):
+    yield {"at": 1}
+    yield {"at": 2}
+    return "returned"
+
+
+async def async_generator(input):
+    yield {"at": 1}
+    yield {"at": 2}
+
+
+def boom(input):
+    return helper()
+
+
+def helper():
+    raise ValueError("boom!")
+
+
+def not_json(input):
+    return {"steps": [1, {2, 3}]}
+
+
+def event_not_json(input):
+    yield object()
+
+
+def exits(input):
+    sys.exit(input)
+
+
+def exits_at_once(input):
+    os._exit(input)
+
+
+def dies(input):
+    os.kill(os.getpid(), input)
+
+
+def paused(input):
+    return {"x": 1, "__interrupt__": [{"value": "sure?", "id": "1"}]}
+
+
+def environment(input):
+    return dict(os.environ)
+
+
+def sleeps(input):
+    print("sleeping", flush=True)
+    time.sleep(300)
+
+
+async def sleeps_async(input):
+    print("sleeping", flush=True)
+    await asyncio.sleep(300)
+
+
+def stubborn(input):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("sleeping", flush=True)
+    time.sleep(300)
+
+
+def parent(input):
+    """Has a child, a child in a session of its own, and a daemon that was forked twice."""
+    subprocess.Popen(["sleep", "300"])
+    subprocess.Popen(["sleep", "301"], start_new_session=True)
+    subprocess.Popen(["sh", "-c", "setsid sleep 302 & exit 0"], start_new_session=True).wait()
+    # Without its environment, it is found by its family alone.
+    subprocess.Popen(["sh", "-c", "env -i setsid sleep 303 & exit 0"]).wait()
+    print("family", flush=True)
+    if input == "leave":
+        return "left"
+    time.sleep(300)
+
+
+def floods(input):
+    for index in range(input):
+        print(f"line {index} {'x' * 90}")
+
+
+def lingers(input):
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    return "done"
+
+
+def calls(input):
+    channel = own_channel()
+    futures = [channel.call(StoreRequest(project=Projection(checkpoint_id=str(index)))) for index in range(input)]
+    return sum(future.result().HasField("stored") for future in futures)
+
+
+def crosses(input):
+    reply = own_channel().call(StoreRequest(thread_id=input, project=Projection(checkpoint_id="1"))).result()
+    return [reply.WhichOneof("kind"), reply.error.code, reply.error.message]
+
+
+def says_much_then_dies(input):
+    channel = own_channel()
+    for index in range(input):
+        channel.call(StoreRequest(project=Projection(checkpoint_id=str(index))))
+        print(index)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def breaks_rules(input):
+    own_channel()._socket.sendall(b"\xff\xff\xff\xff garbage")
+    time.sleep(300)
+
+
+def holds_still(input):
+    print("sleeping", flush=True)
+    os.kill(os.getppid(), signal.SIGSTOP)
+    time.sleep(300)

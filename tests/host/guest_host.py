@@ -1,0 +1,21 @@
+"""A host of its own, to be killed: `python -m tests.host.guest_host FOLDER START_METHOD` prints "family" once its agent
+has one."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from agentvisor.host.guests import Guests
+from tests.guest.hosting import AGENTS, Hosting, configured
+
+
+async def main(folder: str, start_method: str) -> None:
+    agents = {"parent": {"entrypoint": f"{AGENTS}/plain.py:parent", "framework": "function"}}
+    async with Guests(configured(Path(folder), agents, start_method)) as guests:
+        running, kept = await Hosting(guests).start("parent")
+        await kept.printed("family")
+        print("family", flush=True)
+        await running.ended
+
+
+asyncio.run(main(*sys.argv[1:]))
