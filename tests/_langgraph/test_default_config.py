@@ -1,6 +1,5 @@
 """`graph.invoke({...})` without a config runs on the run's own thread, wherever in the agent process it is called."""
 
-import pytest
 from tests.client.agent_process import run_agent
 from tests.client.store_double import StoreDouble
 
@@ -25,78 +24,65 @@ graph = build()
 """
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        pytest.param("graph.invoke({'items': ['in']})", id="main thread"),
-        pytest.param("list(graph.stream({'items': ['in']}))", id="stream"),
-        pytest.param("asyncio.run(graph.ainvoke({'items': ['in']}))", id="coroutine"),
-        pytest.param(
-            """
+CALLS = {
+    "main thread": "graph.invoke({'items': ['in']})",
+    "stream": "list(graph.stream({'items': ['in']}))",
+    "coroutine": "asyncio.run(graph.ainvoke({'items': ['in']}))",
+    "task": """
 async def main():
     await asyncio.create_task(graph.ainvoke({'items': ['in']}))
-asyncio.run(main())""",
-            id="task",
-        ),
-        pytest.param(
-            """
+asyncio.run(main())
+""",
+    "to_thread": """
 async def main():
     await asyncio.to_thread(graph.invoke, {'items': ['in']})
-asyncio.run(main())""",
-            id="to_thread",
-        ),
-        pytest.param(
-            """
+asyncio.run(main())
+""",
+    "the loop's executor": """
 async def main():
     await asyncio.get_running_loop().run_in_executor(None, graph.invoke, {'items': ['in']})
-asyncio.run(main())""",
-            id="the loop's executor",
-        ),
-        pytest.param(
-            """
+asyncio.run(main())
+""",
+    "thread": """
 thread = threading.Thread(target=graph.invoke, args=({'items': ['in']},))
-thread.start(); thread.join()""",
-            id="thread",
-        ),
-        pytest.param(
-            """
+thread.start(); thread.join()
+""",
+    "thread with a run method of its own": """
 class Worker(threading.Thread):
     def run(self):
         graph.invoke({'items': ['in']})
-worker = Worker(); worker.start(); worker.join()""",
-            id="thread with a run method of its own",
-        ),
-        pytest.param(
-            """
+worker = Worker(); worker.start(); worker.join()
+""",
+    "loop in a thread": """
 thread = threading.Thread(target=lambda: asyncio.run(graph.ainvoke({'items': ['in']})))
-thread.start(); thread.join()""",
-            id="loop in a thread",
-        ),
-        pytest.param(
-            """
+thread.start(); thread.join()
+""",
+    "timer": """
 timer = threading.Timer(0, graph.invoke, args=({'items': ['in']},))
-timer.start(); timer.join()""",
-            id="timer",
-        ),
-        pytest.param(
-            """
+timer.start(); timer.join()
+""",
+    "executor": """
 with ThreadPoolExecutor() as pool:
-    pool.submit(graph.invoke, {'items': ['in']}).result()""",
-            id="executor",
-        ),
-        pytest.param("graph.invoke({'items': ['in']}, {'recursion_limit': 5})", id="a config without configurable"),
-        pytest.param(
-            "graph.invoke({'items': ['in']}, {'configurable': {'user': 'u'}})", id="a configurable without thread id"
-        ),
-        pytest.param("graph.invoke({'items': ['in']}, {'configurable': {'thread_id': 'own'}})", id="the own thread id"),
-    ],
-)
-def test_a_graph_without_a_thread_id_runs_on_the_own_thread(call: str) -> None:
+    pool.submit(graph.invoke, {'items': ['in']}).result()
+""",
+    "a config without configurable": "graph.invoke({'items': ['in']}, {'recursion_limit': 5})",
+    "a configurable without thread id": "graph.invoke({'items': ['in']}, {'configurable': {'user': 'u'}})",
+    "the own thread id": "graph.invoke({'items': ['in']}, {'configurable': {'thread_id': 'own'}})",
+}
+
+
+def test_a_graph_without_a_thread_id_runs_on_the_own_thread() -> None:
     double = StoreDouble()
-    shown = run_agent(
-        f"{GRAPH}\n{call}\nprint(graph.get_state({{'configurable': {{'thread_id': 'own'}}}}).values)", double
-    )
-    assert shown == "{'items': ['in', 'node']}\n"
+    program = f"""{GRAPH}
+last = []
+for name, call in {CALLS!r}.items():
+    exec(call)
+    items = graph.get_state({{"configurable": {{"thread_id": "own"}}}}).values["items"]
+    assert items == last + ["in", "node"], (name, items)
+    last = items
+    print(name)
+"""
+    assert run_agent(program, double).splitlines() == list(CALLS)
     assert set(double.threads) == {"own"}
     assert set(double.threads["own"].store.checkpoints) == {""}
 
