@@ -1,5 +1,6 @@
 """The straight line, in order: a run from HTTP to the agent's process, its checkpoints back to HTTP."""
 
+from itertools import pairwise
 from uuid import uuid4
 
 import httpx
@@ -21,7 +22,7 @@ def test_a_run_leaves_a_checkpoint_for_every_super_step(project: Project) -> Non
     history = client.threads.get_history(thread, limit=100)
     assert [one["metadata"]["step"] for one in history] == [3, 2, 1, 0, -1]
     assert [one["next"] for one in history] == [[], ["join"], ["left", "middle", "right"], ["plan"], ["__start__"]]
-    for newer, older in zip(history, history[1:], strict=False):
+    for newer, older in pairwise(history):
         assert newer["parent_checkpoint"]["checkpoint_id"] == older["checkpoint"]["checkpoint_id"]
     assert client.threads.get(thread)["status"] == "idle"
 
@@ -35,7 +36,8 @@ def test_state_is_served_as_curl_would_ask_for_it(zygote_project: Project) -> No
     history = httpx.get(f"{host.url}/threads/curl.me:1/history").json()
     assert state["values"]["out_join"] == "join of y"
     assert state["checkpoint"] == history[0]["checkpoint"]
-    assert state["created_at"] and state["metadata"]["source"] == "loop"
+    assert state["created_at"].startswith("20")
+    assert state["metadata"]["source"] == "loop"
 
 
 def test_each_tasks_writes_are_durable_as_it_finishes(project: Project) -> None:

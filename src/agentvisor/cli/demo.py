@@ -209,9 +209,9 @@ async def _report(thread: str, host: Host, http: httpx.AsyncClient, counter: Cou
     if missing:
         raise DemoFailed(f"acknowledged checkpoints are missing: {missing}")
     console.print(
-        f"[green]Every task finished once[/] ({len(counter.all())} tasks, 3 kills), and [green]none of the ", end=""
+        f"[green]Every task finished once[/] ({len(counter.all())} tasks, 3 kills), and "
+        f"[green]none of the {len(seen)} checkpoints[/] that were acknowledged before a kill is missing."
     )
-    console.print(f"{len(seen)} checkpoints[/] that were acknowledged before a kill is missing.")
 
 
 def _seconds(attempt: dict[str, str]) -> str:

@@ -3,5 +3,5 @@
 import not_there_at_all  # noqa: F401
 
 
-def agent(given):  # noqa: ANN001, ANN201
+def agent(given):
     return given

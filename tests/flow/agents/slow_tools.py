@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 from typing import Annotated, TypedDict
 
-from agents.effects import effect
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
+
+from agents.effects import effect
 
 
 class State(TypedDict, total=False):
@@ -16,7 +17,7 @@ class State(TypedDict, total=False):
     answer: str
 
 
-def quick(name: str):  # noqa: ANN201 - an agent as users write it
+def quick(name: str):
     def run(state: State) -> State:
         effect(f"did {name}")
         return {"done": [name]}
