@@ -116,10 +116,10 @@ def _checkpoint(state: Mapping[str, Json]) -> Sequence[str]:
 def _task(task: Mapping[str, Json]) -> str:
     if task.get("error"):
         said = "failed"
-    elif task.get("interrupts"):
-        said = "asked"
+    elif task.get("result") is not None:
+        said = "done"
     else:
-        said = "unfinished" if task.get("result") is None else "done"
+        said = "asked" if task.get("interrupts") else "unfinished"
     return f"{task.get('name')} {said}"
 
 

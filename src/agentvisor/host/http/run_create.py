@@ -65,7 +65,7 @@ class RunCreate(BaseModel):
     stream_resumable: bool = Field(default=False, description="Every stream can be resumed here.")
     checkpoint: CheckpointAddress | None = None
     checkpoint_id: str | None = None
-    checkpoint_during: bool | None = Field(default=None, deprecated=True)
+    checkpoint_during: bool | None = Field(default=None, json_schema_extra={"deprecated": True})
     durability: Literal["sync", "async", "exit"] | None = None
     interrupt_before: list[str] | Literal["*"] | None = None
     interrupt_after: list[str] | Literal["*"] | None = None

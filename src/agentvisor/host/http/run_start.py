@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import RunId, ThreadId
@@ -40,7 +40,9 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     spec = spec_of(body, agent, services.config)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
     create = stateless or body.if_not_exists == "create"
-    run = await services.threads.start_run(thread_id, spec, create=create, thread_metadata=thread_metadata)
+    recorded = await services.threads.start_run(thread_id, spec, create=create, thread_metadata=thread_metadata)
+    # The thread answers without the run's input: the caller is shown the run as it was asked for.
+    run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
     leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None
     return Started(thread_id, run, leaving)
 

@@ -1,0 +1,72 @@
+"""Agents that the tests of the API run."""
+
+import operator
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.config import get_stream_writer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+
+class State(TypedDict, total=False):
+    count: int
+    log: Annotated[list[str], operator.add]
+    gate: str
+
+
+def work(state: State) -> State:
+    get_stream_writer()({"working": state.get("count", 0)})
+    return {"count": state.get("count", 0) + 1, "log": ["worked"]}
+
+
+def ask(state: State) -> State:
+    return {"log": [f"answer {interrupt({'question': 'sure?'})}"]}
+
+
+def wait(state: State) -> State:
+    """Run until the gate's file is there, if there is a gate."""
+    if "gate" in state:
+        gate = Path(state["gate"])
+        gate.with_suffix(".started").touch()
+        while not gate.exists():
+            time.sleep(0.01)
+    return {"log": ["waited"]}
+
+
+def fail(state: State) -> State:
+    raise ValueError("boom!")
+
+
+def model(state: MessagesState) -> dict[str, Any]:
+    scripted = GenericFakeChatModel(messages=iter([AIMessage("hello big world", id="answer")]))
+    return {"messages": [scripted.invoke(state["messages"])]}
+
+
+def _graph(*nodes: Any) -> StateGraph[State]:
+    builder = StateGraph(State)
+    builder.add_sequence(nodes)
+    builder.add_edge(START, nodes[0].__name__)
+    return builder
+
+
+asking = _graph(work, ask)
+failing = _graph(work, fail)
+waiting = _graph(work, wait)
+talking = StateGraph(MessagesState)
+talking.add_node("model", model)
+talking.add_edge(START, "model")
+
+
+def plain(input: Any) -> Iterator[dict[str, int]]:
+    yield {"step": 1}
+    yield {"step": 2}
+    return {"echo": input}
+
+
+def nothing(_: Any) -> None:
+    """An agent that says nothing."""

@@ -1,0 +1,71 @@
+"""The API with real parts: fast tests reach no Temporal, flow tests a real one, with real guests."""
+
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi import FastAPI
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from temporalio.client import Client
+from tests.support.temporal import TemporalProcess, free_ports, temporal_server
+
+from agentvisor.core.thread import Settings
+from agentvisor.host.app import Host, running_host
+from agentvisor.host.config import Config, load_config
+from agentvisor.host.http.app import create_app
+from agentvisor.host.streams import RunStreams
+from agentvisor.host.temporal_client import connect
+from agentvisor.host.threads import ThreadDefaults, Threads
+
+AGENTS = Path(__file__).parent / "agents.py"
+NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing")
+
+
+def config_in(folder: Path, **overrides: object) -> Config:
+    lines = [f"  {name}: {AGENTS}:{name}" for name in NAMES]
+    (folder / "agentvisor.yaml").write_text("\n".join(["agents:", *lines, ""]))
+    settings = {name.replace("__", "."): value for name, value in overrides.items()}
+    return load_config(folder, environ={}, overrides=settings)
+
+
+async def app_without_temporal(config: Config) -> FastAPI:
+    """The real app; what it asks of Temporal fails."""
+    client = await Client.connect(f"127.0.0.1:{free_ports(1)[0]}", lazy=True)
+    defaults = ThreadDefaults("queue", True, Settings(), config.storage.max_input, config.storage.max_value)
+    return create_app(Threads(client, defaults), RunStreams(), config, version="1.2.3", grpc_address="127.0.0.1:1")
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncGenerator[httpx.AsyncClient]:
+    app = await app_without_temporal(config_in(tmp_path))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def temporal(tmp_path_factory: pytest.TempPathFactory) -> Generator[TemporalProcess]:
+    with temporal_server(tmp_path_factory.mktemp("temporal")) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def host(temporal: TemporalProcess, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Host]:
+    config = config_in(tmp_path_factory.mktemp("host"), http__port=free_ports(1)[0])
+    async with running_host(config, await connect(temporal.address, "default")) as host:
+        yield host
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sdk(host: Host) -> AsyncGenerator[LangGraphClient]:
+    async with get_client(url=host.url) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def http(host: Host) -> AsyncGenerator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=host.url, timeout=30) as client:
+        yield client

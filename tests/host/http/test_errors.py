@@ -1,0 +1,67 @@
+"""Every error has its status, and a body that all clients can read."""
+
+import httpx
+import pytest
+from langgraph_sdk.errors import NotFoundError, _araise_for_status_typed
+
+from agentvisor.core.errors import ERRORS, AgentVisorError, NotFound, Unavailable
+from agentvisor.host.http.errors import STATUS, error_response
+
+
+def test_every_error_of_the_tree_has_its_status() -> None:
+    assert set(STATUS) == set(ERRORS.values())
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=lambda error: error.__name__)
+def test_a_body_says_what_happened_to_clients_of_both_protocols(error: type[AgentVisorError]) -> None:
+    response = error_response(error("what happened", field="here"))
+    body = httpx.Response(response.status_code, content=bytes(response.body)).json()
+    assert body == {
+        "detail": "what happened",
+        "message": "what happened",
+        "code": error.code,
+        "metadata": {"field": "here"},
+    }
+
+
+async def test_langgraphs_client_raises_the_message() -> None:
+    response = error_response(NotFound("thread t does not exist"))
+    request = httpx.Request("GET", "http://localhost/threads/t")
+    with pytest.raises(NotFoundError, match="thread t does not exist"):
+        await _araise_for_status_typed(
+            httpx.Response(response.status_code, content=bytes(response.body), request=request)
+        )
+
+
+@pytest.mark.parametrize(
+    "method, path, status, code",
+    [
+        ("GET", "/nothing/here", 404, "not_found"),
+        ("DELETE", "/ok", 405, "method_not_allowed"),
+        ("GET", "/threads/a%20b", 422, "invalid_input"),
+        ("GET", "/threads/" + "a" * 256, 422, "invalid_input"),
+        ("GET", "/threads/t/runs/a%20b", 422, "invalid_input"),
+        ("GET", "/threads/t/history?limit=0", 422, "invalid_input"),
+        ("GET", "/assistants/unknown", 404, "not_found"),
+        ("POST", "/threads/t/runs/r/cancel?action=rollback", 422, "invalid_input"),
+    ],
+)
+async def test_a_request_that_fails_at_the_door_says_why(
+    api: httpx.AsyncClient, method: str, path: str, status: int, code: str
+) -> None:
+    response = await api.request(method, path)
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, code)
+    assert body["detail"] == body["message"] != ""
+
+
+def test_what_does_not_answer_now_may_be_tried_again() -> None:
+    response = error_response(Unavailable("Temporal does not answer"))
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+
+
+async def test_an_unknown_agent_is_refused_with_those_that_there_are(api: httpx.AsyncClient) -> None:
+    response = await api.post("/threads/t/runs", json={"assistant_id": "nope"})
+    assert response.status_code == 422
+    assert response.json()["code"] == "unknown_agent"
+    assert "this host has asking, failing, nothing, plain, talking, waiting" in response.json()["detail"]

@@ -1,0 +1,147 @@
+"""Threads over LangGraph's own client, on a real Temporal server."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+from tests.support.waiting import until
+
+from agentvisor.host.http.agents import assistant_id
+
+pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
+
+THREAD_FIELDS = {
+    "thread_id", "created_at", "updated_at", "state_updated_at", "metadata", "status", "config", "values",
+    "interrupts", "error",
+}  # fmt: skip
+
+
+def unique(prefix: str = "t") -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:12]}"
+
+
+async def test_a_thread_is_created_shown_changed_and_deleted(sdk: LangGraphClient) -> None:
+    created = await sdk.threads.create(metadata={"n": 3, "f": 1.5, "deep": {"a": [1, None, "é"]}})
+    named = created["thread_id"]
+    assert set(created) == THREAD_FIELDS
+    assert uuid.UUID(named)
+    assert (created["status"], created["values"], created["interrupts"]) == ("idle", None, {})
+    assert await sdk.threads.get(named) == created
+
+    patched = await sdk.threads.update(named, metadata={"n": 4, "new": True})
+    assert patched["metadata"] == {"n": 4, "f": 1.5, "deep": {"a": [1, None, "é"]}, "new": True}
+    assert isinstance(patched["metadata"]["n"], int)
+
+    await sdk.threads.delete(named)
+    with pytest.raises(NotFoundError, match=f"thread {named} does not exist"):
+        await sdk.threads.get(named)
+    with pytest.raises(NotFoundError):
+        await sdk.threads.delete(unique("never-was"))
+    assert (await sdk.threads.create(thread_id=named))["metadata"] == {}
+
+
+async def test_a_thread_that_exists_is_refused_or_comes_back(sdk: LangGraphClient) -> None:
+    named = unique()
+    await sdk.threads.create(thread_id=named, metadata={"a": 1})
+    with pytest.raises(ConflictError, match="exists already"):
+        await sdk.threads.create(thread_id=named)
+    again = await sdk.threads.create(thread_id=named, metadata={"a": 2}, if_exists="do_nothing")
+    assert again["metadata"] == {"a": 1}
+
+
+@pytest.mark.parametrize("named", ["a b", "", "é", "a" * 256])
+async def test_a_bad_thread_id_creates_nothing(http: httpx.AsyncClient, named: str) -> None:
+    response = await http.post("/threads", json={"thread_id": named})
+    assert response.status_code == 422
+    assert "use 1 to 255 characters" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**60)])
+async def test_metadata_that_would_lose_digits_is_refused_by_its_key(sdk: LangGraphClient, value: int) -> None:
+    named = unique()
+    with pytest.raises(UnprocessableEntityError, match=r"metadata\['deep'\]\['big'\]"):
+        await sdk.threads.create(thread_id=named, metadata={"deep": {"big": value}})
+    with pytest.raises(NotFoundError):
+        await sdk.threads.get(named)
+
+
+@pytest.mark.parametrize("field, value", [("ttl", 60), ("supersteps", [{"updates": []}])])
+async def test_what_a_thread_cannot_have_yet_is_refused(http: httpx.AsyncClient, field: str, value: Any) -> None:
+    response = await http.post("/threads", json={field: value})
+    assert (response.status_code, response.json()["detail"]) == (422, f"{field} is not supported by this version")
+
+
+def found_by(sdk: LangGraphClient, expected: set[str], **filters: Any) -> Callable[[], Any]:
+    async def found() -> bool:
+        return {one["thread_id"] for one in await sdk.threads.search(**filters)} == expected
+
+    return found
+
+
+async def test_threads_are_found_by_metadata_status_and_id(sdk: LangGraphClient) -> None:
+    mark = unique("mark")
+    first = (await sdk.threads.create(metadata={"mark": mark, "n": 1, "on": True}))["thread_id"]
+    second = (await sdk.threads.create(metadata={"mark": mark, "n": 2}))["thread_id"]
+    # Temporal's visibility lags by milliseconds.
+    await until(found_by(sdk, {first, second}, metadata={"mark": mark}))
+    await until(found_by(sdk, {first}, metadata={"mark": mark, "n": 1, "on": True}))
+    await until(found_by(sdk, {second}, ids=[second]))
+    await until(found_by(sdk, set(), metadata={"mark": mark}, status="error"))
+    assert await sdk.threads.count(metadata={"mark": mark}, status="idle") == 2
+
+
+async def test_a_search_is_paged_sorted_and_selected(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+    mark = unique("mark")
+    named = [(await sdk.threads.create(metadata={"mark": mark}))["thread_id"] for _ in range(3)]
+    await until(found_by(sdk, set(named), metadata={"mark": mark}))
+    body = {"metadata": {"mark": mark}, "limit": 2, "select": ["thread_id"]}
+    page = await http.post("/threads/search", json=body)
+    assert page.headers["x-pagination-next"] == "2"
+    rest = await http.post("/threads/search", json={**body, "offset": 2})
+    assert "x-pagination-next" not in rest.headers
+    assert {one["thread_id"] for one in [*page.json(), *rest.json()]} == set(named)
+    assert all(set(one) == {"thread_id"} for one in page.json())
+    oldest_first = await sdk.threads.search(metadata={"mark": mark}, sort_by="created_at", sort_order="asc")
+    assert [one["thread_id"] for one in oldest_first] == named
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        ({"metadata": {"a": "x' OR 1=1"}}, "cannot be searched"),
+        ({"metadata": {"a b'": 1}}, "cannot be searched"),
+        ({"metadata": {"a": {"b": 1}}}, "metadata.a"),
+        ({"values": {"a": 1}}, "values is not supported"),
+        ({"select": ["nope"]}, "threads have no nope"),
+        ({"status": "nope"}, "status"),
+    ],
+)
+async def test_a_search_that_cannot_be_answered_is_refused(http: httpx.AsyncClient, body: Any, says: str) -> None:
+    response = await http.post("/threads/search", json=body)
+    assert response.status_code == 422
+    assert says in response.json()["detail"]
+
+
+async def test_agents_are_assistants(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+    [found] = await sdk.assistants.search(graph_id="asking", metadata={"created_by": "system"})
+    assert found["assistant_id"] == assistant_id("asking")
+    assert await sdk.assistants.get(found["assistant_id"]) == found
+    page = await http.post("/assistants/search", json={"limit": 2, "sort_by": "name", "sort_order": "asc"})
+    assert [one["name"] for one in page.json()] == ["asking", "failing"]
+    assert (page.headers["x-pagination-total"], page.headers["x-pagination-next"]) == ("6", "2")
+    with pytest.raises(NotFoundError):
+        await sdk.assistants.get(str(uuid.uuid4()))
+
+
+async def test_the_host_says_what_it_is(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/ok")).json() == {"ok": True}
+    info = (await http.get("/info")).json()
+    assert info["agents"] == ["asking", "failing", "nothing", "plain", "talking", "waiting"]
+    assert info["grpc"].startswith("127.0.0.1:")
+    paths = (await http.get("/openapi.json")).json()["paths"]
+    assert "/threads/{thread_id}/runs/stream" in paths
+    assert (await http.get("/docs")).status_code == 200

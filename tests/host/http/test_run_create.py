@@ -1,0 +1,146 @@
+"""Every field that LangGraph's clients send is honoured, or refused by its name; none is ignored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import HttpClient, RunsClient
+from tests.host.http.conftest import config_in
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.host.http.run_create import RunCreate, check, spec_of
+from agentvisor.protocol.metadata import metadata_from_struct
+from agentvisor.protocol.v1 import run_pb2
+
+
+async def payload_of(method: str, **fields: Any) -> dict[str, Any]:
+    """What langgraph_sdk sends."""
+    sent: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        if request.url.path.endswith("/stream"):
+            return httpx.Response(200, headers={"content-type": "text/event-stream"})
+        return httpx.Response(200, json={})
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://localhost")
+    runs = RunsClient(HttpClient(client))
+    if method == "stream":
+        async for _ in runs.stream("t", "plain", **fields):
+            pass
+    else:
+        await getattr(runs, method)("t", "plain", **fields)
+    [payload] = sent
+    return payload
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Any:
+    def made(**fields: Any) -> run_pb2.RunSpec:
+        run = RunCreate.model_validate({"assistant_id": "plain", **fields})
+        check(run, "t")
+        return spec_of(run, "plain", config_in(tmp_path))
+
+    return made
+
+
+HONOURED: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"input": {"a": [1, "é"]}}, lambda spec: json.loads(spec.input), {"a": [1, "é"]}),
+    ({"command": {"resume": "yes"}}, lambda spec: json.loads(spec.command), {"resume": "yes"}),
+    ({"config": {"tags": ["x"]}}, lambda spec: json.loads(spec.config), {"tags": ["x"]}),
+    ({"context": {"user": "ada"}}, lambda spec: json.loads(spec.context), {"user": "ada"}),
+    ({"metadata": {"n": 3}}, lambda spec: metadata_from_struct(spec.metadata), {"n": 3}),
+    ({"stream_mode": ["values", "messages-tuple"]}, lambda spec: list(spec.stream_modes), ["messages", "values"]),
+    ({"stream_subgraphs": True}, lambda spec: spec.stream_subgraphs, True),
+    ({"stream_resumable": True}, lambda spec: json.loads(spec.kwargs)["stream_resumable"], True),
+    ({"checkpoint_id": "c"}, lambda spec: spec.checkpoint_id, "c"),
+    (
+        {"checkpoint": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "c", "checkpoint_map": None}},
+        lambda spec: spec.checkpoint_id,
+        "c",
+    ),
+    ({"checkpoint_during": True}, lambda spec: spec.durability, "async"),
+    ({"checkpoint_during": False}, lambda spec: spec.durability, "exit"),
+    ({"durability": "exit"}, lambda spec: spec.durability, "exit"),
+    ({"interrupt_before": "*"}, lambda spec: list(spec.interrupt_before), ["*"]),
+    ({"interrupt_after": ["tools"]}, lambda spec: list(spec.interrupt_after), ["tools"]),
+    ({"multitask_strategy": "enqueue"}, lambda spec: spec.multitask_strategy, run_pb2.MULTITASK_STRATEGY_ENQUEUE),
+    ({"multitask_strategy": "reject"}, lambda spec: spec.multitask_strategy, run_pb2.MULTITASK_STRATEGY_REJECT),
+]
+
+
+@pytest.mark.parametrize("fields, read, expected", HONOURED, ids=lambda value: str(value)[:40])
+def test_a_field_reaches_the_run(spec: Any, fields: dict[str, Any], read: Any, expected: Any) -> None:
+    assert read(spec(**fields)) == expected
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("webhook", {"webhook": "https://example.com"}),
+    ("after_seconds", {"after_seconds": 5}),
+    ("feedback_keys", {"feedback_keys": ["a"]}),
+    ("strict_resume", {"strict_resume": True}),
+    ("langsmith_tracer", {"langsmith_tracer": {"project_name": "p"}}),
+    ("multitask_strategy", {"multitask_strategy": "interrupt"}),
+    ("multitask_strategy", {"multitask_strategy": "rollback"}),
+    ("stream_mode", {"stream_mode": ["values", "events"]}),
+    ("stream_mode", {"stream_mode": "tools"}),
+    ("checkpoint", {"checkpoint": {"checkpoint_ns": "child:1", "checkpoint_id": "c"}}),
+    ("checkpoint.thread_id", {"checkpoint": {"thread_id": "other", "checkpoint_id": "c"}}),
+    ("checkpoint_id", {"checkpoint_id": "c", "checkpoint": {"checkpoint_id": "d"}}),
+    ("on_completion", {"on_completion": "keep"}),
+    ("command", {"input": {}, "command": {"resume": 1}}),
+    ("durability", {"durability": "sync", "checkpoint_during": True}),
+    ("metadata", {"metadata": {"big": 2**60}}),
+]
+
+
+@pytest.mark.parametrize("field, fields", REFUSED, ids=lambda value: str(value)[:40])
+def test_a_value_that_cannot_be_honoured_is_refused_by_name(spec: Any, field: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        spec(**fields)
+
+
+ELSEWHERE = {"assistant_id", "if_not_exists", "on_disconnect"}
+"""Fields that the routes honour: tested there."""
+
+
+async def test_these_tables_name_every_field_of_langgraphs_client() -> None:
+    fields: dict[str, Any] = {
+        "input": 1, "command": {"resume": 1}, "metadata": {}, "config": {"tags": []}, "context": {"a": 1},
+        "checkpoint": {"checkpoint_id": "c"}, "checkpoint_id": "c", "checkpoint_during": True,
+        "interrupt_before": ["a"], "interrupt_after": ["a"], "webhook": "w", "multitask_strategy": "reject",
+        "if_not_exists": "create", "after_seconds": 1, "langsmith_tracing": {"project_name": "p"},
+        "durability": "sync", "strict_resume": True,
+    }  # fmt: skip
+    streaming = {"stream_mode": "values", "stream_subgraphs": True, "stream_resumable": True}
+    waiting = {"on_disconnect": "cancel", "on_completion": "keep"}
+    with pytest.warns(DeprecationWarning, match="checkpoint_during"):
+        sent = (
+            set(await payload_of("create", **fields, **streaming, on_completion="keep"))
+            | set(await payload_of("wait", **fields, **waiting))
+            | set(await payload_of("stream", **fields, **streaming, **waiting, feedback_keys=["a"]))
+        )
+    tables = {name for given, *_ in HONOURED for name in given} | {name for _, given in REFUSED for name in given}
+    assert sent <= tables | ELSEWHERE
+    assert sent <= set(RunCreate.model_fields)
+    assert set(RunCreate.model_fields) == tables | ELSEWHERE
+
+
+async def test_what_the_client_sends_by_itself_is_accepted(spec: Any) -> None:
+    for method in ("create", "wait", "stream"):
+        spec(**await payload_of(method, input={"a": 1}))
+
+
+async def test_a_field_that_nobody_knows_is_refused_by_name(api: httpx.AsyncClient) -> None:
+    response = await api.post("/threads/t/runs", json={"assistant_id": "plain", "interupt_before": ["x"]})
+    assert response.status_code == 422
+    assert response.json()["detail"] == "interupt_before: unknown field"
+
+
+def test_a_run_without_words_is_durable_and_restarts_as_configured(spec: Any) -> None:
+    made = spec()
+    assert (made.durability, list(made.stream_modes), made.input) == ("sync", ["values"], b"")
+    assert (made.restart.max_attempts, made.restart.initial_backoff_ms, made.timeout_ms) == (3, 2000, 1_800_000)
+    assert made.assistant_id == "8b184351-3358-5cdd-b03b-9a70de2251e5"
