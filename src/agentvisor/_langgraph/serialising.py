@@ -23,7 +23,7 @@ def dump(serde: SerializerProtocol, channel: str, value: object, name: Checkpoin
         return serde.dumps_typed(value)
     except Exception as error:
         raise InvalidInput(
-            f"channel {channel!r} of {place(name)} holds a {type(value).__name__} that cannot be serialised: {error}",
+            f"channel {channel!r} of {place(name)} cannot be serialised ({type(value).__name__}): {error}",
             channel=channel,
         ) from error
 

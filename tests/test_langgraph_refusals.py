@@ -1,0 +1,90 @@
+"""What the checkpointer refuses, it refuses before anything is sent, and says what to do."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.client.hosts import answering_info, over_socketpair
+from tests.client.store_double import StoreDouble
+from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
+
+from agentvisor.core.errors import InvalidInput, PermissionRefused, Unavailable, ValueTooLarge
+from agentvisor.langgraph import AgentVisorCheckpointer
+from agentvisor.protocol.v1.guest_pb2 import AgentTask
+
+__all__ = ["double", "saver", "transport", "way"]
+
+
+def test_a_thread_id_that_is_none_is_refused_with_what_to_do(saver: AgentVisorCheckpointer) -> None:
+    empty: Any = {"configurable": {}}
+    with pytest.raises(InvalidInput, match="thread_id"):
+        saver.get_tuple(empty)
+    with pytest.raises(InvalidInput, match="thread_id"):
+        saver.put({}, checkpoint({}, {}), {}, {})
+    for odd in ("a\x00b", "a b", "x" * 256, "ü"):
+        with pytest.raises(InvalidInput, match="not allowed"):
+            saver.get_tuple({"configurable": {"thread_id": odd}})
+
+
+def test_in_a_guest_the_own_thread_needs_no_name_and_no_other_is_allowed(
+    saver: AgentVisorCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTVISOR_THREAD_ID", "own")
+    empty: Any = {"configurable": {}}
+    stored = saver.put({}, checkpoint({"a": 1}, {"a": "1"}), {}, {"a": "1"})
+    assert stored["configurable"]["thread_id"] == "own"
+    assert at(saver.get_tuple(empty)) == {"a": 1}
+    assert [at(one) for one in saver.list(None)] == [{"a": 1}]
+    for call in (
+        lambda: put(saver, THREAD, {}, {}),
+        lambda: saver.put_writes(CHECKPOINT, [("a", 1)], "task"),
+        lambda: saver.get_tuple(THREAD),
+        lambda: list(saver.list(THREAD)),
+        lambda: saver.delete_thread("t"),
+    ):
+        with pytest.raises(PermissionRefused, match="thread own"):
+            call()
+
+
+def test_where_no_host_answers_the_first_call_says_what_to_start() -> None:
+    with answering_info({}) as endpoint:
+        pass
+    saver = AgentVisorCheckpointer(endpoint=endpoint)  # no error yet: graphs are built before hosts are started
+    with pytest.raises(Unavailable, match="agentvisor dev"):
+        saver.get_tuple(THREAD)
+
+
+def test_a_value_that_cannot_be_serialised_is_named_by_its_channel(
+    saver: AgentVisorCheckpointer, double: StoreDouble
+) -> None:
+    bad = {"nested": [lambda: None]}
+    with pytest.raises(InvalidInput, match=r"channel 'broken' of thread t.*cannot be serialised"):
+        saver.put(
+            THREAD,
+            checkpoint({"fine": 1, "broken": bad}, {"fine": "1", "broken": "1"}),
+            {},
+            {"fine": "1", "broken": "1"},
+        )
+    with pytest.raises(InvalidInput, match="channel 'broken'"):
+        saver.put_writes(
+            {"configurable": {"thread_id": "t", "checkpoint_id": "c"}}, [("fine", 1), ("broken", bad)], "task"
+        )
+    assert double.requests == []
+
+
+def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(double: StoreDouble) -> None:
+    noise = random.Random(1).randbytes(30_000)
+    task = AgentTask(max_value_bytes=100_000, max_inline_value_bytes=20_000)
+    with over_socketpair(double, task) as channel:
+        saver = AgentVisorCheckpointer(transport=channel)
+        put(saver, THREAD, {"a": "x" * 90_000}, {"a": "1"})
+        double.requests.clear()
+        for value in ("x" * 110_000, noise):
+            with pytest.raises(
+                ValueTooLarge, match=r"channel 'big' of thread t has \d+ bytes, the limit is \d+"
+            ) as caught:
+                put(saver, THREAD, {"big": value}, {"big": "1"})
+            assert caught.value.details["channel"] == "big"
+            with pytest.raises(ValueTooLarge, match="channel 'big'"):
+                saver.put_writes(CHECKPOINT, [("big", value)], "task")
+        assert double.requests == []
