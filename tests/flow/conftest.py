@@ -3,8 +3,10 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -37,8 +39,12 @@ guest: {{start_method: {start_method}, stop_grace: 500ms}}
 class Project:
     """A folder with an agentvisor.yaml, the hosts that were started in it, and what its agents did."""
 
-    def __init__(self, folder: Path, temporal: str, start_method: str) -> None:
+    def __init__(
+        self, folder: Path, temporal: str, start_method: str, names: Mapping[str, str] = MappingProxyType(_NAMES)
+    ) -> None:
         self.folder = folder
+        self.names = names
+        """The agents: name to entrypoint, in `agents/` unless it is absolute."""
         self.temporal = temporal
         self.effects_file = folder / "effects"
         self.gate = folder / "gate"
@@ -52,8 +58,10 @@ class Project:
         """Start a host with all the agents; the variables are those of the agents' processes."""
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **agent_environment}
         agents = {
-            name: {"entrypoint": f"{AGENTS}/{place}", "env": given, "python_path": [str(AGENTS.parent)]}
-            for name, place in {**_NAMES, **self.more}.items()
+            name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
+            # A function that makes a graph cannot be told from one that is the agent.
+            | ({"framework": "langgraph"} if place.endswith(":make") else {})
+            for name, place in {**self.names, **self.more}.items()
         }
         (self.folder / "agentvisor.yaml").write_text(f"agents: {json.dumps(agents)}\n{self._settings}")
         host = HostProcess(self.folder, self.temporal, environment or {})
@@ -76,6 +84,13 @@ class Project:
 def client_of(host: HostProcess) -> SyncLangGraphClient:
     """LangGraph's own client."""
     return get_sync_client(url=host.url)
+
+
+def called(client: SyncLangGraphClient, what: str, thread: str = "", **arguments: object) -> tuple[str, Any]:
+    """The thread, and what the agent `calls` returned for a function in `agents/`, "module:name"."""
+    thread = thread or str(uuid4())
+    given = {"call": what, "with": arguments}
+    return thread, client.runs.wait(thread, "calls", input=given, if_not_exists="create")
 
 
 @pytest.fixture(params=START_METHODS)
@@ -103,6 +118,40 @@ def _project(folder: Path, temporal: str, start_method: str) -> Generator[Projec
     finally:
         for host in project.hosts:
             host.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, for tests that harm none: one agent calls what it is told to, one is graphs.
+
+    Every agent of a host has a guest of its own: two agents are quick to start, whatever the tests call in them.
+    """
+    projects: dict[str, Project] = {}
+
+    def of(start_method: str) -> Project:
+        if start_method not in projects:
+            names = {"calls": "calls.py:call", "graph": "graphs.py:make"}
+            project = Project(tmp_path_factory.mktemp(start_method), temporal, start_method, names)
+            projects[start_method] = project
+            project.host(FOLDER=str(project.folder))
+        return projects[start_method]
+
+    yield of
+    for project in projects.values():
+        for host in project.hosts:
+            host.stop()
+
+
+@pytest.fixture
+def shared(shared_hosts: Callable[[str], Project]) -> Project:
+    """The running host of a session, with warm processes."""
+    return shared_hosts("zygote")
+
+
+@pytest.fixture
+def shared_with_both(shared_hosts: Callable[[str], Project], start_method: str) -> Project:
+    """The running host of a session, with each start method."""
+    return shared_hosts(start_method)
 
 
 @pytest.fixture
