@@ -11,10 +11,10 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
 from tests.host.http.test_flow_runs import begun
 from tests.host.http.test_flow_threads import unique
+from tests.host.http.test_sse import parsed
 from tests.support.waiting import until
 
 from agentvisor.core.ids import RunId
-from agentvisor.host.app import Host
 from agentvisor.host.streams import RunStreams
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
@@ -27,6 +27,11 @@ def gate(tmp_path: Path) -> Path:
 
 async def parts(stream: AsyncIterator[StreamPart]) -> list[StreamPart]:
     return [part async for part in stream]
+
+
+async def collect(stream: AsyncIterator[StreamPart], into: list[StreamPart]) -> None:
+    async for part in stream:
+        into.append(part)
 
 
 def told(found: list[StreamPart]) -> list[tuple[str, Any]]:
@@ -106,11 +111,16 @@ async def test_tasks_and_checkpoints_are_passed_on(sdk: LangGraphClient) -> None
 
 async def test_a_reader_who_comes_late_sees_the_live_run_from_its_start(sdk: LangGraphClient, gate: Path) -> None:
     named, run_id = await begun(sdk, gate)
-    reading = asyncio.create_task(parts(sdk.runs.join_stream(named, run_id)))
-    filtered = asyncio.create_task(parts(sdk.runs.join_stream(named, run_id, stream_mode="updates")))
+    whole, filtered = list[StreamPart](), list[StreamPart]()
+    reading = asyncio.gather(
+        collect(sdk.runs.join_stream(named, run_id), whole),
+        collect(sdk.runs.join_stream(named, run_id, stream_mode="updates"), filtered),
+    )
+    await until(lambda: whole and filtered)
     gate.touch()
-    assert [name for name, _ in told(await reading)] == ["metadata", *["values"] * 3]
-    assert [name for name, _ in told(await filtered)] == ["metadata"]
+    await reading
+    assert [name for name, _ in told(whole)] == ["metadata", *["values"] * 3]
+    assert [name for name, _ in told(filtered)] == ["metadata"]
     assert await parts(sdk.runs.join_stream(named, run_id)) == []
 
 
@@ -141,16 +151,17 @@ async def test_what_another_host_streamed_is_a_gap_and_then_the_values(
 
 
 async def test_a_run_of_another_host_ends_with_its_values(
-    sdk: LangGraphClient, host: Host, gate: Path, monkeypatch: pytest.MonkeyPatch
+    sdk: LangGraphClient, http: httpx.AsyncClient, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The run's events go nowhere: as on a host that only answers HTTP.
     monkeypatch.setattr(RunStreams, "publish", lambda *_: None)
     monkeypatch.setattr(RunStreams, "attempt_started", lambda *_: None)
     named, run_id = await begun(sdk, gate)
-    reading = asyncio.create_task(parts(sdk.runs.join_stream(named, run_id)))
-    await asyncio.sleep(0)
-    gate.touch()
-    assert told(await reading) == [
+    place = f"/threads/{named}/runs/{run_id}/stream"
+    async with http.stream("GET", place) as response:
+        gate.touch()
+        body = await response.aread()
+    assert [(name, data) for name, data, _ in await parsed(body)] == [
         ("metadata", {"run_id": run_id, "attempt": 1}),
         ("gap", {"run_id": run_id, "reason": "another host has the run's events"}),
         ("values", {"count": 1, "log": ["worked", "waited"], "gate": str(gate)}),
