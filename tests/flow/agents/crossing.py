@@ -59,7 +59,8 @@ def raw_calls(other: str) -> dict[str, str]:
         if name not in ("copy_thread", "list of all threads"):
             request.thread_id = other
         reply = connect().transport.submit(request).result(timeout=10)
-        answers[name] = f"{reply.error.code}: {reply.error.message}" if reply.HasField("error") else "done"
+        done = f"{len(reply.listed.checkpoints)} checkpoints" if reply.HasField("listed") else "done"
+        answers[name] = f"{reply.error.code}: {reply.error.message}" if reply.HasField("error") else done
     return answers
 
 
