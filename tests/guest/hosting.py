@@ -74,6 +74,7 @@ class Hosting:
     def __init__(self, guests: Guests) -> None:
         self.guests = guests
         self.threads: dict[str, Thread] = {}
+        self.folder = Path()
 
     def thread(self, thread_id: str) -> Thread:
         return self.threads.setdefault(thread_id, Thread(ThreadId(thread_id), 0, 0, True, b""))
