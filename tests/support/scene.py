@@ -50,3 +50,9 @@ async def until_compacted(threads: Threads, thread_id: ThreadId, times: int = 1)
 
     await until(compacted)
     return await threads.get(thread_id)
+
+
+async def make_compaction_due(threads: Threads, thread_id: ThreadId, events: int = 40) -> None:
+    """Fill the execution's history without touching the store."""
+    for number in range(events // 4):
+        await threads.update_metadata(thread_id, {"number": number})
