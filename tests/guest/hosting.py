@@ -53,7 +53,7 @@ class Kept:
     def events(self, events: StreamEvents) -> None:
         self.streamed += [(event.mode, tuple(event.namespace), event.data) for event in events.events]
 
-    def log(self, stderr: bool, lines: list[str], dropped: int) -> None:
+    def log(self, stderr: bool, lines: list[str], dropped: int) -> None:  # noqa: FBT001
         (self.errors if stderr else self.lines).extend(lines)
         self.dropped += dropped
         self._telling = asyncio.ensure_future(self._tell())

@@ -5,6 +5,7 @@ import operator
 import os
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -23,7 +24,7 @@ class State(TypedDict):
 
 
 def effect(line: str) -> None:
-    with open(os.environ["TEST_LOG"], "a") as log:
+    with Path(os.environ["TEST_LOG"]).open("a") as log:
         log.write(f"{line}\n")
 
 
@@ -126,7 +127,7 @@ def quick(name: str) -> Any:
 def slow(state: State) -> dict[str, Any]:
     effect("slow began")
     print("slow began")
-    if not os.path.exists(os.environ["TEST_LOG"] + ".go"):
+    if not Path(os.environ["TEST_LOG"] + ".go").exists():
         time.sleep(300)
     effect("slow ended")
     return {"seen": ["slow"]}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.guest.hosting import AGENTS, Hosting, Kept, configured
+from tests.host.guest_processes import until
 
 from agentvisor.core.ids import ROOT, Namespace
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.run_pb2 import Ending
-from tests.guest.hosting import AGENTS, Hosting, Kept, configured
-from tests.host.guest_processes import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -66,7 +66,7 @@ def steps_kept(kept: Kept) -> int:
     return len(kept.thread.store.checkpoints.get(ROOT, {}))
 
 
-# --- what is a LangGraph agent ------------------------------------------------------------------------------------------
+# --- what is a LangGraph agent ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_a_turn_goes_on_from_the_last_one(host: Hosting, thread: str) -> N
     assert len(streamed(kept)[-1][2]["messages"]) == 8
 
 
-# --- streams ------------------------------------------------------------------------------------------------------------
+# --- streams ---------------------------------------------------------------------------------------------------------
 
 
 async def test_only_what_was_asked_for_is_streamed(host: Hosting, thread: str) -> None:
@@ -155,7 +155,7 @@ async def test_an_unknown_stream_mode_is_named(host: Hosting, thread: str) -> No
     assert "stream mode 'vales' is not known" in end.message
 
 
-# --- projections --------------------------------------------------------------------------------------------------------
+# --- projections -----------------------------------------------------------------------------------------------------
 
 
 async def test_each_checkpoint_is_shown_with_what_comes_next(host: Hosting, thread: str) -> None:
@@ -182,7 +182,7 @@ async def test_sent_tasks_and_subgraphs_are_shown_as_what_they_are(host: Hosting
     assert set(store.channels[Namespace(subgraph)]) == {"messages", "seen", "steps"}
 
 
-# --- pauses and errors --------------------------------------------------------------------------------------------------
+# --- pauses and errors -----------------------------------------------------------------------------------------------
 
 
 @both_start_methods
@@ -225,7 +225,7 @@ async def test_a_graph_that_loops_for_ever_fails_at_its_limit(host: Hosting, thr
     assert (end.ending, end.outcome.error_type) == (Ending.ENDING_AGENT_ERROR, "GraphRecursionError")
 
 
-# --- kills --------------------------------------------------------------------------------------------------------------
+# --- kills -----------------------------------------------------------------------------------------------------------
 
 
 @both_start_methods

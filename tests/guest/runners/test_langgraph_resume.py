@@ -67,7 +67,7 @@ class Caller:
     results: list[Any] = field(default_factory=list)
 
     async def make(
-        self, turns: list[Turn], kill_turn: int = -1, kills: tuple[int, ...] = (), stores_first: bool = False
+        self, turns: list[Turn], kill_turn: int = -1, kills: tuple[int, ...] = (), *, stores_first: bool = False
     ) -> bool:
         """Kill that turn's attempts at these writes; whether each was: there may be fewer writes in it."""
         killed = 0
@@ -210,7 +210,7 @@ async def test_a_run_killed_at_any_write_ends_as_an_undisturbed_one(name: str, *
         at = 0
         while True:
             caller = Caller(build(saver := Mortal()), saver)
-            if not await caller.make(turns, kill_turn, (at,), stores_first):
+            if not await caller.make(turns, kill_turn, (at,), stores_first=stores_first):
                 break
             assert plain(caller.results) == plain(undisturbed.results), f"turn {kill_turn} killed at write {at}"
             at += 1
@@ -228,5 +228,5 @@ async def test_a_run_killed_twice_ends_as_an_undisturbed_one(name: str, *, store
     for kill_turn in range(len(turns)):
         for first, second in itertools.product(range(12), repeat=2):
             caller = Caller(build(saver := Mortal()), saver)
-            if await caller.make(turns, kill_turn, (first, second), stores_first):
+            if await caller.make(turns, kill_turn, (first, second), stores_first=stores_first):
                 assert plain(caller.results) == plain(undisturbed.results), (kill_turn, first, second)
