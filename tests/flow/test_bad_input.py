@@ -1,0 +1,348 @@
+"""Whatever is sent that cannot be accepted: a clear error over real HTTP, and nothing half-created."""
+
+import json
+import re
+from collections.abc import Generator
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import grpc
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.flow.conftest import Project, client_of
+from tests.support.host_process import HostProcess
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.langgraph import AgentVisorCheckpointer
+from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub
+from agentvisor.protocol.v1.store_pb2 import GetCheckpoint, StoreRequest
+
+pytestmark = pytest.mark.flow
+
+KB = 1000
+LIMITS = {"AGENTVISOR_STORAGE_MAX_INLINE_VALUE": str(200 * KB), "AGENTVISOR_STORAGE_MAX_STATE": str(500 * KB)}
+AGENTS = {
+    "echo": "plain.py:echo",
+    "graph": "graphs.py:make",
+    "broken": "broken.py:agent",
+    "deep": "broken_deep.py:agent",
+    "missing": "plain.py:ecko",
+}
+THREAD_ID = re.compile(r"[A-Za-z0-9._:-]{1,255}")
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[HostProcess]:
+    """A host with agents that cannot be loaded, and small limits."""
+    project = Project(tmp_path_factory.mktemp("bad"), temporal, "zygote", AGENTS)
+    host = project.host(LIMITS)
+    try:
+        yield host
+    finally:
+        host.stop()
+
+
+def post(host: HostProcess, place: str, body: object) -> httpx.Response:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx.post(f"{host.url}{place}", content=content, headers={"content-type": "application/json"}, timeout=30)
+
+
+def start(host: HostProcess, agent: str, **more: object) -> tuple[str, httpx.Response]:
+    """Start a run on a thread that is made for it; the thread's id, and the answer."""
+    thread = str(uuid4())
+    body = {"assistant_id": agent, "if_not_exists": "create", **more}
+    return thread, post(host, f"/threads/{thread}/runs", body)
+
+
+def said(answer: httpx.Response, status: int) -> str:
+    """The message of an error in the form that all errors have."""
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    assert body.keys() >= {"code", "message", "detail"}
+    return str(body["message"])
+
+
+def is_absent(host: HostProcess, thread: str) -> bool:
+    return httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+
+
+def failed_run(host: HostProcess, agent: str, **more: Any) -> tuple[str, dict[str, str]]:
+    """The thread, and the error that its run ended with."""
+    client = client_of(host)
+    thread = client.threads.create()["thread_id"]
+    client.runs.wait(thread, agent, raise_error=False, **more)
+    (run,) = client.runs.list(thread)
+    assert run["status"] == "error"
+    assert client.threads.get(thread)["status"] == "error"
+    error: dict[str, str] = run["error"]  # type: ignore[typeddict-item]
+    return thread, error
+
+
+# --- agents --------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_agent_is_refused_with_those_there_are(host: HostProcess) -> None:
+    thread, answer = start(host, "ecko")
+    message = said(answer, 422)
+    assert "'ecko'" in message
+    assert all(agent in message for agent in AGENTS)
+    assert is_absent(host, thread)
+
+
+def test_an_unknown_agent_changes_nothing_on_a_thread_that_is_there(host: HostProcess) -> None:
+    client = client_of(host)
+    thread = client.threads.create()["thread_id"]
+    client.runs.wait(thread, "echo", input=1)
+    before = client.threads.get(thread)
+    said(post(host, f"/threads/{thread}/runs", {"assistant_id": "ecko"}), 422)
+    assert client.threads.get(thread) == before
+    assert len(client.runs.list(thread)) == 1
+
+
+def test_an_agent_that_does_not_import_fails_with_the_users_traceback(host: HostProcess) -> None:
+    thread, error = failed_run(host, "broken", input={})
+    assert error["error"] == "ModuleNotFoundError"
+    assert "broken.py" in error["message"]
+    assert "not_there_at_all" in error["message"]
+    shown = json.dumps(client_of(host).runs.list(thread)) + log_of(host, thread)
+    assert 'broken.py\\", line 3' in shown or 'broken.py", line 3' in shown
+    assert "agentvisor/guest" not in shown
+
+
+def test_an_error_inside_an_agents_import_is_shown_where_it_happened(host: HostProcess) -> None:
+    thread, error = failed_run(host, "deep", input={})
+    assert error["error"] == "RuntimeError"
+    shown = json.dumps(client_of(host).runs.list(thread)) + log_of(host, thread)
+    assert "in inner" in shown
+    assert "agentvisor/guest" not in shown
+
+
+def test_an_agent_that_is_not_in_its_file_names_the_nearest(host: HostProcess) -> None:
+    thread, error = failed_run(host, "missing", input={})
+    assert "'ecko'" in error["message"]
+    assert "did you mean 'echo'?" in error["message"]
+    assert client_of(host).threads.get_history(thread) == []
+
+
+def test_a_failed_load_is_not_tried_again(host: HostProcess) -> None:
+    thread, _ = failed_run(host, "missing", input={})
+    (run,) = client_of(host).runs.list(thread)
+    (attempt,) = run["attempts"]  # type: ignore[typeddict-item]
+    assert attempt["attempt"] == 1
+
+
+def log_of(host: HostProcess, thread: str) -> str:
+    return "\n".join(line for line in host.log.read_text().splitlines() if thread in line)
+
+
+# --- bodies --------------------------------------------------------------------------------------------------------
+
+NOT_JSON = {
+    "nothing": b"",
+    "half": b'{"metadata": {',
+    "bytes": b"\xff\xfe\x00",
+    "text": b"hello",
+    "two values": b"{} {}",
+    "NaN": b'{"metadata": {"x": NaN}}',
+    "infinity": b'{"metadata": {"x": -Infinity}}',
+    "a float beyond floats": b'{"metadata": {"x": 1e999}}',
+    "a number of 5000 digits": b'{"metadata": {"x": ' + b"9" * 5000 + b"}}",
+    "a deep list": b'{"metadata": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+    "a deep object": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "unclosed lists": b"[" * 200_000,
+    "a list": b"[]",
+    "null": b"null",
+    "a number": b"7",
+    "a quoted object": b'"{}"',
+}
+DOORS = ("/threads", "/threads/{thread}/runs", "/threads/{thread}/runs/wait", "/threads/{thread}/runs/stream", "/runs")
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_a_body_that_is_no_json_object_is_refused(name: str, door: str, host: HostProcess) -> None:
+    thread = str(uuid4())
+    assert said(post(host, door.format(thread=thread), NOT_JSON[name]), 422)
+    assert is_absent(host, thread)
+
+
+def test_json_of_another_content_type_is_refused_or_read_as_json(host: HostProcess) -> None:
+    thread = str(uuid4())
+    body = json.dumps({"thread_id": thread}).encode()
+    answer = httpx.post(f"{host.url}/threads", content=body, headers={"content-type": "text/plain"})
+    assert (answer.status_code == 200) != is_absent(host, thread)
+
+
+@pytest.mark.parametrize(
+    "place, body, field",
+    [
+        ("/threads", {"thread_ids": "x"}, "thread_ids"),
+        ("/threads", {"metadata": [1]}, "metadata"),
+        ("/threads/{thread}/runs", {"assistant_id": "echo", "inputs": {}, "if_not_exists": "create"}, "inputs"),
+        ("/threads/{thread}/runs", {"if_not_exists": "create"}, "assistant_id"),
+        ("/threads/{thread}/runs", {"assistant_id": "echo", "if_not_exists": "maybe"}, "if_not_exists"),
+        (
+            "/threads/{thread}/runs",
+            {"assistant_id": "echo", "stream_mode": "vales", "if_not_exists": "create"},
+            "stream",
+        ),
+        ("/threads/{thread}/runs", {"assistant_id": "echo", "command": {"reply": 1}}, "command.reply"),
+        (
+            "/threads/{thread}/runs",
+            {"assistant_id": "echo", "webhook": "http://x", "if_not_exists": "create"},
+            "webhook",
+        ),
+    ],
+)
+def test_a_field_that_is_not_known_or_not_like_that_is_named(
+    place: str, body: object, field: str, host: HostProcess
+) -> None:
+    thread = str(uuid4())
+    assert field in said(post(host, place.format(thread=thread), body), 422)
+    assert is_absent(host, thread)
+
+
+def test_a_run_on_a_thread_that_does_not_exist_is_404(host: HostProcess) -> None:
+    thread = str(uuid4())
+    assert thread in said(post(host, f"/threads/{thread}/runs", {"assistant_id": "echo"}), 404)
+    assert is_absent(host, thread)
+
+
+# --- thread ids: one rule at every door ------------------------------------------------------------------------------
+
+some_ids = st.one_of(
+    st.text(max_size=12),
+    st.text(alphabet="aZ09._:-", min_size=1, max_size=255),
+    st.text(alphabet="aZ09._:- /%\x00\né\ud800", max_size=8),
+    st.integers(250, 260).map(lambda length: "a" * length),
+    st.sampled_from([".", "..", "a/b", "a\n", " a", "%2e", "", "a" * 255, "a" * 256, "é"]),
+)
+door_settings = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@door_settings
+@given(text=some_ids)
+def test_http_takes_the_ids_that_the_rule_allows(text: str, host: HostProcess) -> None:
+    allowed = THREAD_ID.fullmatch(text) is not None
+    found = post(host, "/threads/search", {"ids": [text]})
+    if allowed:
+        assert found.json() == []
+    else:
+        assert "thread id" in said(found, 422) or "JSON" in found.text
+        assert post(host, "/threads", {"thread_id": text}).status_code == 422
+    if text.isprintable() and "/" not in text and text not in ("", ".", ".."):  # those are other paths
+        answer = httpx.get(f"{host.url}/threads/{quote(text, safe='')}")
+        assert answer.status_code == (404 if allowed else 422), answer.text
+
+
+@door_settings
+@given(text=some_ids)
+def test_grpc_takes_the_ids_that_the_rule_allows(text: str, host: HostProcess, store: StoreHostStub) -> None:
+    if "\ud800" in text or not _is_unicode(text):
+        return  # protobuf has no such text
+    reply = store.Call(StoreRequest(thread_id=text, get=GetCheckpoint()))
+    if THREAD_ID.fullmatch(text):
+        assert reply.WhichOneof("kind") == "found"
+    else:
+        assert reply.error.code == InvalidInput.code
+        assert "thread" in reply.error.message
+
+
+@door_settings
+@given(text=some_ids)
+def test_the_sdk_takes_the_ids_that_the_rule_allows(text: str, host: HostProcess) -> None:
+    saver = AgentVisorCheckpointer(endpoint=host.url)
+    config: Any = {"configurable": {"thread_id": text}}
+    if THREAD_ID.fullmatch(text):
+        assert saver.get_tuple(config) is None
+    else:
+        with pytest.raises(InvalidInput, match="thread id"):
+            saver.get_tuple(config)
+
+
+@pytest.mark.parametrize("thread", ["a", ".", "..", "A.b_c:d-e", "0", "-", "x" * 255])
+def test_a_thread_of_any_allowed_id_can_be_made_used_and_deleted(thread: str, host: HostProcess) -> None:
+    client = client_of(host)
+    client.threads.create(thread_id=thread, if_exists="do_nothing")
+    assert [one["thread_id"] for one in client.threads.search(ids=[thread])] == [thread]
+
+
+@pytest.fixture(scope="module")
+def store(host: HostProcess) -> Generator[StoreHostStub]:
+    """The host's gRPC end, without the SDK before it."""
+    with grpc.insecure_channel(httpx.get(f"{host.url}/info").json()["grpc"]) as channel:
+        yield StoreHostStub(channel)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- sizes ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_input_of_10_mb_is_refused(host: HostProcess) -> None:
+    thread, answer = start(host, "echo", input={"document": "x" * 10_000_000})
+    assert "http.max_body" in said(answer, 413)
+    assert is_absent(host, thread)
+
+
+def test_an_input_over_its_limit_is_refused_by_name(host: HostProcess) -> None:
+    thread, answer = start(host, "echo", input={"document": "x" * 2_000_000})
+    message = said(answer, 413)
+    assert "input" in message
+    assert "storage.max_input" in message
+    assert is_absent(host, thread)
+
+
+def test_a_value_over_its_limit_names_its_channel_and_leaves_the_checkpoints_before(host: HostProcess) -> None:
+    config = {"configurable": {"graph": "large:graph_of_one"}}
+    thread, error = failed_run(host, "graph", input={"size": 300 * KB}, config=config)
+    assert error["error"] == "ValueTooLarge"
+    assert "document" in error["message"]
+    assert "storage.max_inline_value" in error["message"]
+    client = client_of(host)
+    state = client.threads.get_state(thread)
+    assert state["next"] == ["load"]
+    assert "document" not in state["values"]
+    # With a value that fits, the thread goes on from there.
+    client.threads.get_history(thread)
+    values = client.runs.wait(thread, "graph", input={"size": 10 * KB}, config=config)
+    assert values["size"] == 10 * KB
+
+
+def test_a_state_over_its_limit_is_refused_and_the_thread_stays_readable(host: HostProcess) -> None:
+    config = {"configurable": {"graph": "large:graph_of_many"}}
+    thread, error = failed_run(host, "graph", input={"size": 90 * KB, "times": 12}, config=config)
+    assert error["error"] == "StateTooLarge"
+    assert "storage.max_state" in error["message"]
+    client = client_of(host)
+    before = client.threads.get_history(thread, limit=100)
+    assert 3 <= len(before[0]["values"]["pieces"]) <= 6
+    assert client.threads.get(thread)["status"] == "error"
+    assert [len(one["values"]["pieces"]) for one in before if one["values"].get("pieces")] == sorted(
+        (len(one["values"]["pieces"]) for one in before if one["values"].get("pieces")), reverse=True
+    )
+
+
+def test_an_integer_that_no_channel_can_hold_names_the_channel(host: HostProcess) -> None:
+    config = {"configurable": {"graph": "large:graph_of_a_number"}}
+    thread, error = failed_run(host, "graph", input={"size": 1}, config=config)
+    assert error["error"] == "InvalidInput"
+    assert "'number'" in error["message"]
+    assert client_of(host).threads.get_state(thread)["next"] == ["count"]
+
+
+def test_a_plain_agent_gets_integers_of_any_size(host: HostProcess) -> None:
+    # Not by LangGraph's client, whose JSON ends at 64 bits.
+    answer = post(host, "/runs/wait", {"assistant_id": "echo", "input": {"n": 10**30}})
+    assert answer.json()["echo"] == {"n": 10**30}
