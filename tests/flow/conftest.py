@@ -154,6 +154,31 @@ def shared_with_both(shared_hosts: Callable[[str], Project], start_method: str) 
     return shared_hosts(start_method)
 
 
+@pytest.fixture(scope="session")
+def victim_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, for tests that kill agents, and nothing that is not theirs."""
+    projects: dict[str, Project] = {}
+
+    def of(start_method: str) -> Project:
+        if start_method not in projects:
+            names = {"graph": "victims.py:make", "call": "victims.py:call"}
+            project = Project(tmp_path_factory.mktemp(start_method), temporal, start_method, names)
+            projects[start_method] = project
+            project.host(FOLDER=str(project.folder))
+        return projects[start_method]
+
+    yield of
+    for project in projects.values():
+        for host in project.hosts:
+            host.stop()
+
+
+@pytest.fixture
+def victims(victim_hosts: Callable[[str], Project], start_method: str) -> Project:
+    """The running host of a session for agents that are killed, with each start method."""
+    return victim_hosts(start_method)
+
+
 @pytest.fixture
 def agent_is_alive() -> Callable[[int], bool]:
     """Whether a process is there, dead ones that nobody has collected aside."""

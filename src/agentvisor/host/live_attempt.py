@@ -72,6 +72,8 @@ class LiveAttempt:
         committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
         try:
             close = await self._until_close()
+            if close is not None and close.traceback:
+                self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
             if close is not None and await self.journal.close(close):
                 self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
             else:
