@@ -278,9 +278,12 @@ class Thread:
         """Begin the active attempt anew in the next execution: its guest would go on from what must be left out."""
         if self.active is None:
             return
+        run = self.runs[self.active.run_id]
         close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
-        self._record_end(self.runs[self.active.run_id], close, now_ms)
+        self._record_end(run, close, now_ms)
         self.active = None
+        if run.cancel_requested:  # CANCARRY
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
