@@ -21,7 +21,7 @@ from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
 
 AGENTS = Path(__file__).parent / "agents.py"
-NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing")
+NAMES = ("asking", "talking", "failing", "waiting", "nested", "plain", "nothing")
 
 
 def config_in(folder: Path, **overrides: object) -> Config:
