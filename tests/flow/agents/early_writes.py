@@ -6,7 +6,6 @@ from concurrent.futures import Future
 
 from agents import slow_tools
 from agents.effects import effect
-
 from agentvisor.client.socketpair import Channel
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 

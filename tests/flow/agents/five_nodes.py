@@ -2,9 +2,10 @@
 
 from typing import Any, TypedDict
 
+from langgraph.graph import END, START, StateGraph
+
 from agents import operations
 from agents.effects import effect
-from langgraph.graph import END, START, StateGraph
 
 operations.install()
 

@@ -10,7 +10,6 @@ from threading import Lock
 
 from agents import signs
 from agents.effects import effect
-
 from agentvisor.client.socketpair import Channel
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 

@@ -1,12 +1,14 @@
 """Programs that invoke a graph by themselves, synchronously: then checkpoints are written from a pool of threads."""
 
-from agents import five_nodes
+import os
 
+from agents import five_nodes
 from agentvisor.langgraph import AgentVisorCheckpointer
 
 
 def five(given: dict[str, str]) -> dict[str, str]:
     """Begin with the input, or go on where an earlier attempt has begun."""
     graph = five_nodes.builder.compile(checkpointer=AgentVisorCheckpointer())
-    begun = graph.get_state({}).values
+    # LangGraph itself wants a thread here; `invoke` finds it.
+    begun = graph.get_state({"configurable": {"thread_id": os.environ["AGENTVISOR_THREAD_ID"]}}).values
     return dict(graph.invoke(None if begun else given, durability="sync"))

@@ -2,9 +2,10 @@
 
 from typing import TypedDict
 
-from agents.effects import effect
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
+
+from agents.effects import effect
 
 
 class State(TypedDict, total=False):

@@ -4,9 +4,10 @@ import operator
 import time
 from typing import Annotated, TypedDict
 
+from langgraph.graph import END, START, StateGraph
+
 from agents import operations
 from agents.effects import effect
-from langgraph.graph import END, START, StateGraph
 
 operations.install()
 

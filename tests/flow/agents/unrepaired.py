@@ -3,9 +3,10 @@
 import sys
 from typing import TypedDict
 
+from langgraph.graph import END, START, StateGraph
+
 from agents import signs
 from agents.effects import effect
-from langgraph.graph import END, START, StateGraph
 
 
 class State(TypedDict, total=False):
