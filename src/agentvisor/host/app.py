@@ -25,7 +25,6 @@ from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
-from agentvisor.host.logs import configure_logs
 from agentvisor.host.ports import Port, require_free
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
@@ -125,13 +124,11 @@ def _defaults(config: Config) -> ThreadDefaults:
 
 def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
-    configure_logs()
     asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready)))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     """A host of a Temporal cluster, until SIGINT or SIGTERM."""
-    configure_logs()
     asyncio.run(_until_signalled(_serve(config, ready=ready)))
 
 
