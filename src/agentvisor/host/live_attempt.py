@@ -76,6 +76,7 @@ class LiveAttempt:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
             if close is not None and await self.journal.close(close):
                 self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+                await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
         finally:
@@ -86,6 +87,16 @@ class LiveAttempt:
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
                 self.store.exception()  # it may be that nobody waits
+
+    async def _end_stream(self) -> None:
+        """End the run's events, unless the run goes on in another attempt."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id="-")
+        try:
+            run = (await self._services.reader.state(self.thread_id, asked)).runs.get(self.id.run_id)
+        except AgentVisorError:
+            return  # whoever follows the run finds out by himself
+        if run is None or run.status.terminal:
+            self._services.streams.close(self.id.run_id)
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:

@@ -12,7 +12,7 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
 from agentvisor.protocol.threads import thread_to_message
-from agentvisor.protocol.v1 import thread_pb2
+from agentvisor.protocol.v1 import run_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
 """Of a query's answer; Temporal refuses one over 2 MB."""
@@ -78,6 +78,15 @@ def merged_metadata(metadata: bytes, changes: Struct) -> bytes:
     for key, value in changes.fields.items():
         merged.fields[key].CopyFrom(value)
     return struct_to_bytes(merged)
+
+
+def named_for(metadata: bytes, spec: run_pb2.RunSpec) -> bytes:
+    """The metadata with the agent that a run names: clients of the LangGraph server search threads by it."""
+    names = Struct()
+    names.fields["graph_id"].string_value = spec.agent
+    if spec.assistant_id:
+        names.fields["assistant_id"].string_value = spec.assistant_id
+    return merged_metadata(metadata, names)
 
 
 def keywords(metadata: bytes) -> list[str]:
