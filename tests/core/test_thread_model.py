@@ -150,6 +150,7 @@ class ThreadMachine(RuleBasedStateMachine):
         came = arrival(applied, stretch)
         assert not came.gap
         self.thread.apply([checkpoint(int(one)) for one in came.fresh], Source("h1", 1, self.count), self.count)
+        assert self.thread.active.applied_seq == max(applied, up_to), "CARRYSEQ"
         self.acknowledged.update(self.writer.entries[:up_to])
 
     # --- continue-as-new ---------------------------------------------------------------------------------------------

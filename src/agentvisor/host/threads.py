@@ -157,7 +157,7 @@ class Threads:
     async def delete(self, thread_id: ThreadId) -> None:
         """Remove the thread from Temporal, every execution of it; a live attempt is fenced by that.
 
-        `NotFound` where nothing of it is left; a delete that was cut off is resumed by another.
+        `NotFound` where there is none; a delete that was cut off is finished by another all the same.
         """
         await delete_thread(self._client, thread_id)
 
