@@ -73,6 +73,11 @@ class Project:
             return []
         return [json.loads(line) for line in self.effects_file.read_text().splitlines()]
 
+    def forget(self) -> None:
+        """As if nothing had been done yet."""
+        self.effects_file.unlink(missing_ok=True)
+        self.gate.unlink(missing_ok=True)
+
     def did(self) -> Counter[str]:
         return Counter(str(one["what"]) for one in self.effects())
 
@@ -177,6 +182,42 @@ def victim_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Gen
 def victims(victim_hosts: Callable[[str], Project], start_method: str) -> Project:
     """The running host of a session for agents that are killed, with each start method."""
     return victim_hosts(start_method)
+
+
+@pytest.fixture
+def warm_victims(victim_hosts: Callable[[str], Project]) -> Project:
+    """The same, where how processes start makes no difference to what is shown."""
+    return victim_hosts("zygote")
+
+
+@pytest.fixture(scope="session")
+def line_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method with all the agents, for tests that kill nothing."""
+    projects: dict[str, Project] = {}
+
+    def of(start_method: str) -> Project:
+        if start_method not in projects:
+            projects[start_method] = Project(tmp_path_factory.mktemp(start_method), temporal, start_method)
+            projects[start_method].host()
+        projects[start_method].forget()
+        return projects[start_method]
+
+    yield of
+    for project in projects.values():
+        for host in project.hosts:
+            host.stop()
+
+
+@pytest.fixture
+def line(line_hosts: Callable[[str], Project], start_method: str) -> Project:
+    """The running host with all the agents, with each start method."""
+    return line_hosts(start_method)
+
+
+@pytest.fixture
+def zygote_line(line_hosts: Callable[[str], Project]) -> Project:
+    """The same, where how processes start makes no difference to what is shown."""
+    return line_hosts("zygote")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import structlog
 from temporalio.client import Client
 
 from agentvisor import __version__
+from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
 from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
@@ -89,10 +90,19 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         )
         app = create_app(threads, streams, config, version=__version__, grpc_address=grpc_address)
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
-        for agent in config.agents:
-            await guests.prewarm(agent)
+        warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
+        stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+async def _prewarm(guests: Guests, agents: list[str]) -> None:
+    """Have a guest ready for each agent, one after the other; runs are accepted meanwhile, and start their own."""
+    for agent in agents:
+        try:
+            await guests.prewarm(agent)
+        except AgentVisorError as error:
+            log.warning("prewarm_failed", agent=agent, error=error.message)
 
 
 def _attempts(config: Config, client: Client, services: AttemptServices, host_id: str) -> tuple[Attempts, RunCapacity]:
