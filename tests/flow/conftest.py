@@ -125,18 +125,15 @@ def _project(folder: Path, temporal: str, start_method: str) -> Generator[Projec
             host.stop()
 
 
-@pytest.fixture(scope="session")
-def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
-    """A running host of each start method, for tests that harm none: one agent calls what it is told to, one is graphs.
-
-    Every agent of a host has a guest of its own: two agents are quick to start, whatever the tests call in them.
-    """
+def _hosts(
+    folders: pytest.TempPathFactory, temporal: str, names: dict[str, str] | None
+) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, started when it is first asked for."""
     projects: dict[str, Project] = {}
 
     def of(start_method: str) -> Project:
         if start_method not in projects:
-            names = {"calls": "calls.py:call", "graph": "graphs.py:make"}
-            project = Project(tmp_path_factory.mktemp(start_method), temporal, start_method, names)
+            project = Project(folders.mktemp(start_method), temporal, start_method, *([names] if names else []))
             projects[start_method] = project
             project.host(FOLDER=str(project.folder))
         return projects[start_method]
@@ -145,6 +142,15 @@ def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Gen
     for project in projects.values():
         for host in project.hosts:
             host.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, for tests that harm none: one agent calls what it is told to, one is graphs.
+
+    Every agent of a host has a guest of its own: two agents are quick to start, whatever the tests call in them.
+    """
+    yield from _hosts(tmp_path_factory, temporal, {"calls": "calls.py:call", "graph": "graphs.py:make"})
 
 
 @pytest.fixture
@@ -162,20 +168,7 @@ def shared_with_both(shared_hosts: Callable[[str], Project], start_method: str) 
 @pytest.fixture(scope="session")
 def victim_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
     """A running host of each start method, for tests that kill agents, and nothing that is not theirs."""
-    projects: dict[str, Project] = {}
-
-    def of(start_method: str) -> Project:
-        if start_method not in projects:
-            names = {"graph": "victims.py:make", "call": "victims.py:call"}
-            project = Project(tmp_path_factory.mktemp(start_method), temporal, start_method, names)
-            projects[start_method] = project
-            project.host(FOLDER=str(project.folder))
-        return projects[start_method]
-
-    yield of
-    for project in projects.values():
-        for host in project.hosts:
-            host.stop()
+    yield from _hosts(tmp_path_factory, temporal, {"graph": "victims.py:make", "call": "victims.py:call"})
 
 
 @pytest.fixture
@@ -193,31 +186,23 @@ def warm_victims(victim_hosts: Callable[[str], Project]) -> Project:
 @pytest.fixture(scope="session")
 def line_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
     """A running host of each start method with all the agents, for tests that kill nothing."""
-    projects: dict[str, Project] = {}
-
-    def of(start_method: str) -> Project:
-        if start_method not in projects:
-            projects[start_method] = Project(tmp_path_factory.mktemp(start_method), temporal, start_method)
-            projects[start_method].host()
-        projects[start_method].forget()
-        return projects[start_method]
-
-    yield of
-    for project in projects.values():
-        for host in project.hosts:
-            host.stop()
+    yield from _hosts(tmp_path_factory, temporal, None)
 
 
 @pytest.fixture
 def line(line_hosts: Callable[[str], Project], start_method: str) -> Project:
     """The running host with all the agents, with each start method."""
-    return line_hosts(start_method)
+    line = line_hosts(start_method)
+    line.forget()
+    return line
 
 
 @pytest.fixture
 def zygote_line(line_hosts: Callable[[str], Project]) -> Project:
     """The same, where how processes start makes no difference to what is shown."""
-    return line_hosts("zygote")
+    line = line_hosts("zygote")
+    line.forget()
+    return line
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ VICTIMS = {"graph": "victims.py:make", "call": "victims.py:call"}
 SECONDS = 30.0
 """For what takes one or two when the machine is not busy."""
 
+AT_A_TIME = 3
+"""Threads whose agents die at the same time; with more, a busy machine starves the host's heartbeats."""
+
 
 class VictimThread:
     """A thread whose agents die: `graph` and `call` start runs, the rest says what became of them."""
@@ -92,6 +95,13 @@ class VictimThread:
     def did(self) -> Counter[str]:
         return Counter(str(one["what"]) for one in self.effects())
 
+    def did_in_attempt(self, attempt: int) -> set[str]:
+        return {str(one["what"]) for one in self.effects() if one["attempt"] == attempt}
+
+    def operations(self) -> int:
+        """Journalled operations that were acknowledged so far."""
+        return sum(count for what, count in self.did().items() if what.startswith("operation "))
+
     def until_it(self, what: str, times: int = 1) -> int:
         """Wait until the thread's agents did something so often; the process of the last one."""
         try:
@@ -100,11 +110,15 @@ class VictimThread:
             raise AssertionError(f"{what} x {times}: {error}; {self.told()}") from error
         return [int(one["pid"]) for one in self.effects() if one["what"] == what][-1]
 
-
     def told(self) -> str:
         """All that helps to understand a failure."""
         logs = [line for host in self.project.hosts for line in host.log.read_text().splitlines() if self.id in line]
         return "\n".join([f"did {dict(self.did())}", *logs[-30:]])
+
+
+def points(operations: int) -> list[str]:
+    """Where to kill (the sign "kill"): before and after each operation."""
+    return [f"{when}:{number}" for number in range(1, operations + 1) for when in ("before", "after")]
 
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:

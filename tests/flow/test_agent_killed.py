@@ -10,7 +10,9 @@ pytestmark = pytest.mark.flow
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV], ids=["SIGKILL", "SIGSEGV"])
-def test_a_finished_task_is_not_run_again_after_its_sibling_was_killed(victims: Project, number: signal.Signals) -> None:
+def test_a_finished_task_is_not_run_again_after_its_sibling_was_killed(
+    victims: Project, number: signal.Signals
+) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     run = thread.graph("slow_tools", {})
     pid = thread.until_it("began slow")

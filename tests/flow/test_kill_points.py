@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread, is_one_line
+from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, points
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
-AT_A_TIME = 3
 Hosts = Callable[[str], Project]
 INPUT = {"given": "x"}
 NODES_OF_STEP = {1: ["plan"], 2: ["left", "middle", "right"], 3: ["join"]}
@@ -46,7 +45,7 @@ class Told:
     def problems(self, undisturbed: "Told") -> list[str]:
         """What is wrong, compared with a run that nobody disturbed."""
         endings = [one["ending"] for one in self.run["attempts"]]
-        acknowledged = self.first_attempt("acknowledged ")
+        acknowledged = self.first_attempt("acknowledged out_")
         steps = [int(one) for one in self.first_attempt("stored step ")]
         finished = {*acknowledged, *(name for step in steps for name in NODES_OF_STEP.get(step, []))}
         stored = {one for one in self.first_attempt("stored ") if not one.startswith("step ")}
@@ -96,18 +95,17 @@ def problems_at_points(project: Project, start: Any, every: int = 1) -> list[str
     assert len(undisturbed.history) == 5
     operations = sum(1 for one in undisturbed.effects if str(one["what"]).startswith("operation "))
     assert operations >= 11, "five checkpoints and the writes of six tasks"
-    points = [f"{when}:{number}" for number in range(1, operations + 1) for when in ("before", "after")][::every]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        disturbed = list(pool.map(lambda point: told(project, start, point), points))
+        disturbed = list(pool.map(lambda point: told(project, start, point), points(operations)[::every]))
     return [one for each in disturbed for one in each.problems(undisturbed)]
 
 
-def test_what_was_acknowledged_is_done_once_wherever_the_agent_dies(victim_hosts: Hosts) -> None:
-    assert problems_at_points(victim_hosts("zygote"), run_of_graph) == []
+def test_what_was_acknowledged_is_done_once_wherever_the_agent_dies(warm_victims: Project) -> None:
+    assert problems_at_points(warm_victims, run_of_graph) == []
 
 
-def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(victim_hosts: Hosts) -> None:
-    assert problems_at_points(victim_hosts("zygote"), run_of_program) == []
+def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(warm_victims: Project) -> None:
+    assert problems_at_points(warm_victims, run_of_program) == []
 
 
 def test_an_agent_that_starts_from_nothing_goes_on_as_a_forked_one_does(victim_hosts: Hosts) -> None:

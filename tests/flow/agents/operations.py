@@ -75,5 +75,5 @@ def _note(request: StoreRequest, done: Answer) -> None:
         effect(f"stored step {int(checkpoint.metadata.fields['step'].number_value)}")
         effect(f"stored {checkpoint.checkpoint_id}")
     for write in request.put_writes.writes:
-        if write.channel.startswith("out_"):
+        if not write.channel.startswith(("__", "branch:")):
             effect(f"acknowledged {write.channel.removeprefix('out_')}")

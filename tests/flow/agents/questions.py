@@ -5,7 +5,10 @@ from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
+from agents import operations
 from agents.effects import effect
+
+operations.install()
 
 
 class State(TypedDict, total=False):
