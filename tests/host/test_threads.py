@@ -17,7 +17,6 @@ from agentvisor.core.errors import (
     InvalidInput,
     NotFound,
     StateTooLarge,
-    Unavailable,
     ValueTooLarge,
 )
 from agentvisor.core.ids import RunId, ThreadId
@@ -326,12 +325,3 @@ async def test_a_caller_that_gives_up_is_let_go(temporal: str, engine: EngineHos
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(waiting, 2)
         assert proxy.seen[UPDATE] == 1
-
-
-async def test_without_temporal_the_door_says_so(temporal: str, engine: EngineHost) -> None:
-    async with proxy_to(temporal) as proxy:
-        threads = Threads(await connect(proxy.address, "default"), engine.threads._defaults)
-        proxy.cut()
-        async with asyncio.timeout(60):
-            with pytest.raises(Unavailable):
-                await threads.search(metadata={}, status=None, ids=None, limit=1, offset=0)

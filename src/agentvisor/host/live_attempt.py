@@ -82,7 +82,9 @@ class LiveAttempt:
         finally:
             self.journal.fence()
             committing.cancel()
-            await asyncio.gather(committing, return_exceptions=True)
+            (defect,) = await asyncio.gather(committing, return_exceptions=True)
+            if isinstance(defect, Exception):
+                self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
