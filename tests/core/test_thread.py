@@ -162,6 +162,15 @@ def test_reattach_a_token_that_nobody_took_is_offered_again_so_often_and_no_more
     assert one.begin_attempt(run, 7).attempt == 2
 
 
+def test_reattach_a_host_that_does_not_even_ask_is_offered_its_guests_token_once_more() -> None:
+    one, run, _ = running()
+    one.close_attempt(HANDOVER, 3)
+    unpolled = Close(Ending.HOST_GONE, heartbeat_seen=False, polled=False)
+    assert one.close_attempt(unpolled, 4) == Next(Step.ATTACH)
+    assert one.close_attempt(unpolled, 5).step is Step.AGAIN
+    assert one.begin_attempt(run, 6).attempt == 2
+
+
 def test_reattach_a_guest_whose_heartbeats_stopped_after_the_attach_is_not_offered_anything() -> None:
     one, run, _ = running()
     one.close_attempt(HANDOVER, 3)

@@ -70,6 +70,7 @@ def test_a_timeout_brings_the_log_of_the_last_heartbeat(kind: TimeoutType | None
     close, log = close_of_error(timed_out(kind, LOG.SerializeToString()))
     assert close.ending is ending
     assert close.heartbeat_seen
+    assert close.polled is (kind is not TimeoutType.SCHEDULE_TO_START)
     assert close.error_message
     assert (close.source.host_id, close.source.committed_at_ms) == ("h1", 7)
     assert log == LOG

@@ -27,7 +27,9 @@ from agentvisor.core.store import Store
 
 STATE_VERSION = 1
 ATTACH_OFFERS = 3
-"""How often a live guest's host is offered its token before the guest counts as gone (REATTACH)."""
+"""How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
+ATTACH_OFFERS_UNPOLLED = 1
+"""The same where that host did not even ask: it is gone, as a rule; or Temporal itself was away."""
 
 
 class ThreadStatus(Enum):
@@ -80,6 +82,8 @@ class Close:
     source: Source = Source()
     heartbeat_seen: bool = True
     """False: no heartbeat ever came, so that nobody may have taken the task (REATTACH)."""
+    polled: bool = True
+    """False: no host asked for the task in all its time, which a lost poll does not explain."""
 
 
 class Step(Enum):
@@ -236,7 +240,8 @@ class Thread:
         """REATTACH, NOTSTARTED: a token that nobody took is offered to the same host again."""
         if close.ending is Ending.NOT_STARTED:
             return True
-        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < ATTACH_OFFERS:
+        offers = ATTACH_OFFERS if close.polled else ATTACH_OFFERS_UNPOLLED
+        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < offers:
             active.attach_offers += 1
             return True
         return False

@@ -84,6 +84,7 @@ def _timed_out(cause: TimeoutError) -> Closed:
         error_message=says,
         source=source_of(log),
         heartbeat_seen=bool(details),
+        polled=cause.type is not TimeoutType.SCHEDULE_TO_START,
     )
     return close, log
 
