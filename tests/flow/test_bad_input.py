@@ -1,6 +1,7 @@
 """Whatever is sent that cannot be accepted: a clear error over real HTTP, and nothing half-created."""
 
 import json
+import os
 import re
 from collections.abc import Generator
 from typing import Any
@@ -12,11 +13,14 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.base import empty_checkpoint
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
 
-from agentvisor.core.errors import InvalidInput
+from agentvisor.core.errors import Internal, InvalidInput, ValueTooLarge
 from agentvisor.langgraph import AgentVisorCheckpointer
+from agentvisor.protocol.compression import compress
+from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub
 from agentvisor.protocol.v1.store_pb2 import GetCheckpoint, StoreRequest
 
@@ -285,6 +289,104 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+# --- the store's own door: what an SDK would not send ----------------------------------------------------------------
+
+
+def blob(**fields: Any) -> store_pb2.Blob:
+    given = {"key": b"k" * 32, "type": "bytes", "encoding": store_pb2.ENCODING_RAW, "data": b"x", "size": 1, **fields}
+    return store_pb2.Blob(**given)
+
+
+GARBAGE = {
+    "nothing": StoreRequest(),
+    "a checkpoint without an id": StoreRequest(put=store_pb2.PutCheckpoint()),
+    "a blob that is not what its key says": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(data=b"other", size=5)],
+        )
+    ),
+    "a key that is none": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(key=b"short")],
+        )
+    ),
+    "a difference from nothing": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(encoding=store_pb2.ENCODING_PATCH, base=b"b" * 32, depth=1)],
+        )
+    ),
+    "a size that is a lie": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(size=1 << 50)],
+        )
+    ),
+    "a zip bomb": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(encoding=store_pb2.ENCODING_ZSTD, data=compress(bytes(100_000_000), level=1), size=60_000_000)],
+        )
+    ),
+    "bytes that are no zstd": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[blob(encoding=store_pb2.ENCODING_ZSTD, data=b"garbage")],
+        )
+    ),
+    "an encoding of the future": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(checkpoint_id="c"),
+            blobs=[store_pb2.Blob.FromString(blob().SerializeToString() + b"\x18\x63")],
+        )
+    ),
+    "a channel whose value nobody sent": StoreRequest(
+        put=store_pb2.PutCheckpoint(
+            checkpoint=store_pb2.Checkpoint(
+                checkpoint_id="c", channels=[store_pb2.ChannelValue(channel="x", key=b"k" * 32)]
+            )
+        )
+    ),
+    "a record over its limit": StoreRequest(
+        put=store_pb2.PutCheckpoint(checkpoint=store_pb2.Checkpoint(checkpoint_id="c", record=b"x" * 600 * KB))
+    ),
+    "a write over its limit": StoreRequest(
+        put_writes=store_pb2.TaskWrites(
+            checkpoint_id="c", task_id="t", writes=[store_pb2.Write(channel="large", data=os.urandom(300 * KB))]
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_store_request_that_cannot_be_is_refused_and_creates_nothing(
+    name: str, host: HostProcess, store: StoreHostStub
+) -> None:
+    request = StoreRequest()
+    request.CopyFrom(GARBAGE[name])
+    request.thread_id = str(uuid4())
+    reply = store.Call(request)
+    assert reply.error.code not in ("", Internal.code), reply
+    assert reply.error.message
+    assert is_absent(host, request.thread_id)
+
+
+def test_a_value_over_the_hosts_limit_creates_nothing(host: HostProcess) -> None:
+    thread = str(uuid4())
+    saver = AgentVisorCheckpointer(endpoint=host.url)
+    checkpoint: Any = {**empty_checkpoint(), "channel_values": {"document": os.urandom(300 * KB)}}
+    checkpoint["channel_versions"] = {"document": "1"}
+    with pytest.raises(ValueTooLarge, match="document"):
+        saver.put({"configurable": {"thread_id": thread}}, checkpoint, {}, {"document": "1"})
+    assert is_absent(host, thread)
+    # Smaller, it is taken.
+    checkpoint["channel_values"] = {"document": os.urandom(10 * KB)}
+    saver.put({"configurable": {"thread_id": thread}}, checkpoint, {}, {"document": "1"})
+    assert not is_absent(host, thread)
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------------

@@ -138,7 +138,12 @@ async def engine_host(
     live.append(attempts)
     heartbeat_ms = int(knobs.heartbeat_timeout * 1000)
     sessions = Sessions(
-        threads, attempts, own_queue=own_queue, heartbeat_timeout_ms=heartbeat_ms, timeout_ms=86_400_000
+        threads,
+        attempts,
+        services.limits,
+        own_queue=own_queue,
+        heartbeat_timeout_ms=heartbeat_ms,
+        timeout_ms=86_400_000,
     )
     if role is Role.ALL:
         polling = workers(client, attempts, capacity, task_queue=queue, own_queue=own_queue, stop_grace=0.2)

@@ -61,6 +61,8 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
     own_queue = f"{task_queue}:{host_id}"
     threads = Threads(client, _defaults(config))
     streams = RunStreams()
+    storage = config.storage
+    limits = StoreLimits(storage.max_inline_value, storage.max_value, storage.max_state)
     require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
     async with AsyncExitStack() as stack:
         guests = await stack.enter_async_context(Guests(config))
@@ -68,7 +70,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
             reader=ThreadReader(client),
             guests=guests,
             streams=streams,
-            limits=StoreLimits(config.storage.max_inline_value, config.storage.max_value, config.storage.max_state),
+            limits=limits,
             stop_grace=stop_grace,
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
@@ -81,6 +83,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         sessions = Sessions(
             threads,
             attempts,
+            limits,
             own_queue=own_queue,
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),

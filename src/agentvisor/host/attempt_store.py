@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -19,7 +20,7 @@ from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, Operation, PutBlobs
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
-from agentvisor.host.journal import Journal, Urgency
+from agentvisor.host.journal import Urgency
 from agentvisor.protocol.convert import (
     blob_from_message,
     blob_to_message,
@@ -47,13 +48,21 @@ class StoreLimits:
     max_state: int
 
 
+class Log(Protocol):
+    """Where operations go: the journal, or nowhere while a write is rehearsed."""
+
+    def append(self, entries: list[bytes], urgency: Urgency) -> asyncio.Future[None]:
+        """Take the operations; the future is done when they are durable."""
+        ...
+
+
 class AttemptStore:
     """Applies the SDK's requests to the host's view of the thread and journals them.
 
     The view was read after the attempt got its token (READCONS) and changes only through here.
     """
 
-    def __init__(self, thread: Thread, journal: Journal, load: LoadBlobs, limits: StoreLimits) -> None:
+    def __init__(self, thread: Thread, journal: Log, load: LoadBlobs, limits: StoreLimits) -> None:
         self._thread = thread
         self._store = thread.store
         self._journal = journal

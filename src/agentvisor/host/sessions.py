@@ -11,8 +11,9 @@ from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Una
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.runs import RunKind
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import blobs_page, found, list_page
+from agentvisor.host.attempt_store import StoreLimits, blobs_page, found, list_page
 from agentvisor.host.live_attempt import LiveAttempt, answered
+from agentvisor.host.rehearsal import rehearse
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import run_pb2, store_pb2
@@ -25,10 +26,18 @@ class Sessions:
     """One session a thread, opened by the first write and closed by silence."""
 
     def __init__(
-        self, threads: Threads, attempts: Attempts, *, own_queue: str, heartbeat_timeout_ms: int, timeout_ms: int
+        self,
+        threads: Threads,
+        attempts: Attempts,
+        limits: StoreLimits,
+        *,
+        own_queue: str,
+        heartbeat_timeout_ms: int,
+        timeout_ms: int,
     ) -> None:
         self._threads = threads
         self._attempts = attempts
+        self._limits = limits
         self._own_queue = own_queue
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._timeout_ms = timeout_ms
@@ -118,6 +127,8 @@ class Sessions:
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Through the thread's session; where that ends meanwhile, through another (a write sent twice counts once)."""
         failed: Exception | None = None
+        if self._live(thread_id) is None and not await self._exists(thread_id):
+            await rehearse(thread_id, request, self._limits)
         for _ in range(_TRIES):
             live = await self._session(thread_id)
             try:
@@ -127,6 +138,13 @@ class Sessions:
             except (Fenced, Unavailable) as error:
                 failed = error
         raise Unavailable(f"thread {thread_id} could not be held for writing: try again") from failed
+
+    async def _exists(self, thread_id: ThreadId) -> bool:
+        try:
+            await self._threads.get(thread_id)
+        except NotFound:
+            return False
+        return True
 
     def _live(self, thread_id: ThreadId) -> LiveAttempt | None:
         run_id = self._sessions.get(thread_id)
