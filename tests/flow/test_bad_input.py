@@ -11,6 +11,7 @@ from uuid import uuid4
 import grpc
 import httpx
 import pytest
+from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.base import empty_checkpoint
@@ -19,6 +20,7 @@ from tests.support.host_process import HostProcess
 
 from agentvisor.core.errors import Internal, InvalidInput, ValueTooLarge
 from agentvisor.langgraph import AgentVisorCheckpointer
+from agentvisor.protocol.blobs import blob_key
 from agentvisor.protocol.compression import compress
 from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub
@@ -387,6 +389,77 @@ def test_a_value_over_the_hosts_limit_creates_nothing(host: HostProcess) -> None
     checkpoint["channel_values"] = {"document": os.urandom(10 * KB)}
     saver.put({"configurable": {"thread_id": thread}}, checkpoint, {}, {"document": "1"})
     assert not is_absent(host, thread)
+
+
+def struct(**fields: Any) -> Struct:
+    """Numbers as they come, also those that JSON does not have."""
+    made = Struct()
+    for name, value in fields.items():
+        if isinstance(value, float):
+            made.fields[name].number_value = value
+        else:
+            made.fields[name].CopyFrom(value)
+    return made
+
+
+def deep(levels: int) -> Value:
+    value = Value(number_value=1)
+    for _ in range(levels):
+        value = Value(list_value=ListValue(values=[value]))
+    return value
+
+
+def whole(value: bytes, kind: str = "msgpack") -> dict[str, Any]:
+    """A blob with the right key, and a channel that names it."""
+    key = blob_key(kind, value)
+    sent = blob(key=key, type=kind, data=value, size=len(value))
+    return {"channels": [store_pb2.ChannelValue(channel="x", key=key)], "blobs": [sent]}
+
+
+STRANGE: dict[str, dict[str, Any]] = {
+    "metadata that is NaN": {"metadata": struct(x=float("nan"))},
+    "metadata that is infinite": {"metadata": struct(x=float("inf"))},
+    "metadata without a value": {"metadata": struct(x=Value())},
+    "metadata like our own wrappers": {
+        "metadata": struct(x=Value(struct_value=struct(**{"@agentvisor:float": Value()})))
+    },
+    "deep metadata": {"metadata": struct(x=deep(25))},
+    "a record that is no msgpack": {"type": "msgpack", "record": b"\xc1\xc1"},
+    "a record of a type that does not exist": {"type": "pickle", "record": b"cos\nsystem\n"},
+    "an empty record": {"type": "", "record": b""},
+    "a time that is none": {"ts": "yesterday"},
+    "an id that is none": {"checkpoint_id": "../../etc/passwd"},
+    "an id of a thousand characters": {"checkpoint_id": "c" * 1000},
+    "a namespace that is none": {"namespace": "a\x00|b:<script>"},
+    "a parent that is not there": {"parent_id": "nowhere"},
+    "a parent that is itself": {"checkpoint_id": "self", "parent_id": "self"},
+    "a value that is no msgpack": whole(b"\xc1"),
+    "a value that ends too soon": whole(b"\xdf\xff\xff\xff\xff"),
+    "a value that is deep": whole(b"\x91" * 100_000 + b"\x01"),
+    "a value that is pickle": whole(b"cos\nsystem\n(S'id'\ntR.", "pickle"),
+    "a value that is no JSON": whole(b"{NaN", "json"),
+    "a number that JSON does not have": whole(b"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"),
+    "text that is no UTF-8": whole(b"\xa2\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_whatever_a_writer_stores_its_thread_can_still_be_shown(
+    name: str, host: HostProcess, store: StoreHostStub
+) -> None:
+    thread, fields = str(uuid4()), dict(STRANGE[name])
+    blobs = fields.pop("blobs", [])
+    checkpoint = store_pb2.Checkpoint(**{"checkpoint_id": "1f0", "ts": "2026-11-30T08:00:00Z", **fields})
+    reply = store.Call(StoreRequest(thread_id=thread, put=store_pb2.PutCheckpoint(checkpoint=checkpoint, blobs=blobs)))
+    if reply.HasField("error"):
+        assert reply.error.code != Internal.code, reply.error.message
+        assert is_absent(host, thread)
+        return
+    for place in ("", "/state", "/history", f"/history?checkpoint_ns={quote(checkpoint.namespace, safe='')}"):
+        shown = httpx.get(f"{host.url}/threads/{thread}{place}")
+        assert shown.status_code == 200, (place, shown.text)
+    found = post(host, "/threads/search", {"ids": [thread]})
+    assert found.status_code == 200, found.text
 
 
 # --- sizes ---------------------------------------------------------------------------------------------------------
