@@ -71,7 +71,7 @@ class Writers:
                         await agent.call(control_write(0, f"{number:09}"))
                         self.control = max(self.control, number)
                     case _:
-                        size = self._chance.choice([50, 50, 50, 3_000, 40_000])
+                        size = self._chance.choice([50, 50, 50, 1_000, 10_000])
                         await agent.call(put(number, size=size))
                         self.puts.add(number)
             except Fenced:

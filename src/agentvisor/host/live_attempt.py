@@ -216,8 +216,8 @@ class LiveAttempt:
         return journal_pb2.AttemptClose(ending=ending)
 
     async def _until_cancelled(self) -> None:
-        """Return once the caller wants the run to end; a compaction is answered by a hand-over on the way."""
-        while True:
+        """Return once the run shall end, or is lost; a compaction is answered by a hand-over on the way."""
+        while not self.journal.is_fenced:
             await self.journal.cancel_seen.wait()
             known = await self._calls.read_attempt(self.id)
             if known is not None and known.cancel_requested:
