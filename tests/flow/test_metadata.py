@@ -11,6 +11,8 @@ from tests.flow.conftest import Project, called, client_of
 
 pytestmark = pytest.mark.flow
 
+HTTP = httpx.Client(timeout=30)
+
 # What a client can write into a body: Python's json knows NaN, and so do careless servers.
 BAD_BODIES = {
     "big": '{"metadata": {"outer": {"big": 9007199254740993}}}',
@@ -68,10 +70,10 @@ def test_bad_thread_metadata_creates_nothing(name: str, shared: Project) -> None
     host = shared.hosts[0]
     thread = str(uuid4())
     text = BAD_BODIES[name].replace("{", f'{{"thread_id": "{thread}", ', 1)
-    answer = httpx.post(f"{host.url}/threads", content=text, headers={"content-type": "application/json"})
+    answer = HTTP.post(f"{host.url}/threads", content=text, headers={"content-type": "application/json"})
     assert answer.status_code == 422, answer.text
     assert name in answer.text or "JSON" in answer.text or "deep" in answer.text
-    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+    assert HTTP.get(f"{host.url}/threads/{thread}").status_code == 404
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
@@ -80,9 +82,9 @@ def test_bad_run_metadata_starts_nothing(name: str, shared: Project) -> None:
     thread = str(uuid4())
     start = f'{{"assistant_id": "calls", "if_not_exists": "create", "input": {{}}, {BAD_BODIES[name].lstrip("{")}'
     place = f"{host.url}/threads/{thread}/runs"
-    answer = httpx.post(place, content=start, headers={"content-type": "application/json"})
+    answer = HTTP.post(place, content=start, headers={"content-type": "application/json"})
     assert answer.status_code == 422, answer.text
-    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+    assert HTTP.get(f"{host.url}/threads/{thread}").status_code == 404
 
 
 def test_nul_in_metadata_is_kept_and_found(shared: Project) -> None:

@@ -34,6 +34,7 @@ temporal:
   idle_heartbeat: 500ms
   session_idle_timeout: 1s
   run_restart: {{initial_backoff: 50ms}}
+guest: {{stop_grace: 200ms}}
 """
 NOTEBOOK = """\
 import sys
