@@ -6,8 +6,10 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from langgraph_sdk.errors import UnprocessableEntityError
 from tests.flow.agents.metadata import BAD, GOOD
 from tests.flow.conftest import Project, called, client_of
+from tests.support.waiting_sync import until
 
 pytestmark = pytest.mark.flow
 
@@ -93,3 +95,26 @@ def test_nul_in_metadata_is_kept_and_found(shared: Project) -> None:
     marker = f"{uuid4()}\x00after"
     thread = client.threads.create(metadata={"nul": marker})["thread_id"]
     assert client.threads.get(thread)["metadata"] == {"nul": marker}
+    with pytest.raises(UnprocessableEntityError, match="cannot be searched"):
+        client.threads.search(metadata={"nul": marker})
+
+
+@pytest.mark.parametrize("value", ["a b", "a-b", "100% _ *", "é😀", "Refunds", "x" * 140, "1", "true", ""])
+def test_threads_are_found_by_exactly_their_metadata(value: str, shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    test = str(uuid4())
+    others = [
+        f"{value}!",
+        f"!{value}",
+        f"{value} c",
+        f"c {value}",
+        value.swapcase() + "-",
+        value + value + "-",
+        "other",
+    ]
+    mine = client.threads.create(metadata={"text": value, "test": test})["thread_id"]
+    for other in others:
+        client.threads.create(metadata={"text": other, "test": test})
+    until(lambda: len(client.threads.search(metadata={"test": test}, limit=100)) == len(others) + 1)
+    found = client.threads.search(metadata={"text": value, "test": test}, limit=100)
+    assert [one["thread_id"] for one in found] == [mine]
