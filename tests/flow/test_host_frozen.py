@@ -68,5 +68,6 @@ def test_a_guest_that_was_frozen_is_replaced_and_nothing_of_it_is_left(zygote_pr
     until(lambda: not any(is_alive(one) for one in guest), seconds=SECONDS)
     thread.tell("gate")
     ended = thread.ended(run)
-    assert [one["ending"] for one in ended["attempts"]] == ["guest_unresponsive", "paused"]
+    # Its heartbeats are missing, and its connection does not answer: whichever is seen first.
+    assert [one["ending"] for one in ended["attempts"]] in (["guest_unresponsive", "paused"], ["guest_gone", "paused"])
     assert (thread.did()["did one"], thread.did()["did two"], thread.did()["did slow"]) == (1, 1, 1)
