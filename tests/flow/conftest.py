@@ -27,7 +27,7 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {"make": "langgraph", "call": "function"}
+_FRAMEWORKS = {"make": "langgraph", "function": "function"}
 """A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
 
 CONFIG = """\
@@ -190,7 +190,7 @@ def shared_with_both(shared_hosts: Callable[[str], Project], start_method: str) 
 @pytest.fixture(scope="session")
 def victim_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
     """A running host of each start method, for tests that kill agents, and nothing that is not theirs."""
-    yield from _hosts(tmp_path_factory, temporal, {"graph": "victims.py:make", "call": "victims.py:program"})
+    yield from _hosts(tmp_path_factory, temporal, {"graph": "victims.py:make", "call": "victims.py:call"})
 
 
 @pytest.fixture
