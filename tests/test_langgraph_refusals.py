@@ -88,3 +88,12 @@ def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(
             with pytest.raises(ValueTooLarge, match="channel 'big'"):
                 saver.put_writes(CHECKPOINT, [("big", value)], "task")
         assert double.requests == []
+
+
+def test_metadata_that_will_be_refused_leaves_no_thread_behind(
+    saver: AgentVisorCheckpointer, double: StoreDouble
+) -> None:
+    config: Any = {**CHECKPOINT, "metadata": {"nan": float("nan")}}
+    with pytest.raises(InvalidInput, match="nan"):
+        saver.put_writes(config, [("a", 1)], "task")  # LangGraph sends a first step's writes before its checkpoint
+    assert not double.threads

@@ -157,6 +157,9 @@ class StorageConfig(Section):
     max_state: Size = Field(default=1_800_000, le=1_950_000, description="Stored size of a whole thread.")
     max_value: Size = Field(default=64 * MIB, description="Size of one channel value before compression.")
     max_input: Size = Field(default=1_500_000, le=1_900_000, description="Size of the input of a run.")
+    max_output: Size = Field(
+        default=1_500_000, le=1_600_000, description="Size of what a plain agent returns, as JSON."
+    )
     patch_chain: int = Field(
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
     )
