@@ -215,7 +215,8 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 def _key(config: Config) -> str | None:
-    return config.http.operator_key.get_secret_value() if config.http.operator_key else None
+    key = config.http.operator_key
+    return None if key is None else key.get_secret_value()
 
 
 def _seconds(duration: timedelta) -> float:
