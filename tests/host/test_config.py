@@ -321,6 +321,8 @@ def test_any_key_that_a_header_carries_unchanged_is_taken(tmp_path: Path, key: s
 
 
 def test_two_ends_on_one_port_are_refused_by_name(tmp_path: Path) -> None:
-    assert "http.port and grpc.port are both 4000" in refused(tmp_path, {"http": {"port": 4000}, "grpc": {"port": 4000}})
+    assert "http.port and grpc.port are both 4000" in refused(
+        tmp_path, {"http": {"port": 4000}, "grpc": {"port": 4000}}
+    )
     assert "http.port and dev.temporal_port are both 7233" in refused(tmp_path, {"http": {"port": 7233}})
     assert load(tmp_path, {"http": {"port": 7233}, "temporal": {"address": "far:7233"}}).http.port == 7233
