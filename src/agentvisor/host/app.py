@@ -22,6 +22,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
@@ -65,7 +66,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
     streams = RunStreams()
     storage = config.storage
     limits = StoreLimits(storage.max_inline_value, storage.max_value, storage.max_state)
-    require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
+    _require_ports(config)
     async with AsyncExitStack() as stack:
         guests = await stack.enter_async_context(Guests(config))
         services = AttemptServices(
@@ -100,6 +101,13 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+def _require_ports(config: Config) -> None:
+    """Before anything starts: a host that is half there would have to be taken apart again."""
+    require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
+    if config.grpc.port:
+        require_free(config.grpc.host, Port(config.grpc.port, "gRPC", None, "grpc.port"))
 
 
 async def _prewarm(guests: Guests, agents: list[str]) -> None:
@@ -149,6 +157,8 @@ def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
 
 
 async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+    _require_ports(config)
+    require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
         address = config.temporal.address
         if address is None:
@@ -172,6 +182,8 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
 
 
 async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
+    # Guests keep their sockets and workspaces there.
+    require_writable(config.dev.data_dir)
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
     async with running_host(config, client) as host:
