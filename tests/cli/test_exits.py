@@ -96,3 +96,21 @@ async def test_dev_says_which_port_is_taken_and_which_folder_cannot_be_written_t
     same = await run_command(*dev, "--port", str(grpc))
     assert same.code == 2
     assert f"http.port and grpc.port are both {grpc}" in same.err
+
+
+@pytest.mark.parametrize("arguments", [("threads", "list"), ("run", "plain")])
+async def test_a_command_in_a_projects_folder_asks_the_host_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTVISOR_ENDPOINT", raising=False)
+    configured, named, given = free_ports(3)
+    (tmp_path / "agentvisor.yaml").write_text(f"http: {{port: {configured}}}")
+    assert f"no AgentVisor host answers at http://127.0.0.1:{configured} " in (await run_command(*arguments)).err
+    endpoint = {"AGENTVISOR_ENDPOINT": f"http://127.0.0.1:{named}"}
+    assert f"http://127.0.0.1:{named} " in (await run_command(*arguments, **endpoint)).err
+    url = f"http://127.0.0.1:{given}"
+    assert f"{url} " in (await run_command(*arguments, "--url", url, **endpoint)).err
+    (tmp_path / "agentvisor.yaml").write_text("http: {port: none}")
+    wrong = await run_command(*arguments)
+    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)
