@@ -132,7 +132,7 @@ class RunReader:
             events.append(ServerEvent(METADATA, encode(metadata)))
             if attempts:
                 events.append(self._gap("another host has the run's events"))
-        returned = bool(run.output) and "values" in self.modes and not self._valued
+        returned = "values" in self.modes and not self._valued and output_json(run) is not None
         if self._missing or returned:
             events.append(ServerEvent("values", encode(await self._values(run))))
         error = run_error(run)
