@@ -100,6 +100,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
+        _settle()
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
 
 
@@ -176,7 +177,6 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
-        _settle()
         ready(host.url)
         await asyncio.Event().wait()
 
@@ -187,7 +187,6 @@ async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
     async with running_host(config, client) as host:
-        _settle()
         ready(host.url)
         await asyncio.Event().wait()
 
