@@ -53,6 +53,11 @@ class Checkpoint:
     metadata: bytes  # an encoded protobuf Struct (S26)
     channels: Mapping[str, BlobKey | None]
     ts: str
+    root_id: CheckpointId | None = None
+    """The root's checkpoint that a subgraph's namespace runs under; None for the root itself."""
+    run_id: str = ""
+    delta_channels: tuple[str, ...] = ()
+    """Channels whose value is in the writes of ancestors, back to one that holds a value (LangGraph's DeltaChannel)."""
 
     @property
     def key(self) -> CheckpointKey:
@@ -65,6 +70,20 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Bone:
+    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
+
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+    parent_id: CheckpointId | None
+    channels: Mapping[str, BlobKey]
+
+    @property
+    def key(self) -> CheckpointKey:
+        return CheckpointKey(self.namespace, self.checkpoint_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """One value that a finished task wrote; negative `idx`: a control write (error, interrupt, resume, scheduled)."""
 
@@ -73,6 +92,16 @@ class Write:
     type: str
     data: bytes
     size: int  # decoded length where data is a zstd frame, else 0
+    is_state: bool = False  # a delta channel's: never dropped, over a limit refused
+
+    @property
+    def may_go(self) -> bool:
+        """Losing it costs a second execution of its task, and nothing else."""
+        return self.idx >= 0 and not self.is_state
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.data) + len(self.channel) + 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +120,7 @@ class TaskWrites:
 
     @property
     def stored_bytes(self) -> int:
-        values = sum(len(write.data) + len(write.channel) + 24 for write in self.writes)
+        values = sum(write.stored_bytes for write in self.writes)
         return values + len(self.namespace) + len(self.task_path) + 96
 
 
@@ -131,7 +160,21 @@ class PutBlobs:
     blobs: tuple[Blob, ...]
 
 
-Operation = PutBlobs | Checkpoint | TaskWrites | Projection
+@dataclass(frozen=True, slots=True)
+class DeleteForRuns:
+    """Remove every checkpoint, with its writes, that one of these runs has made."""
+
+    run_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Keep the newest checkpoint of every namespace, with its writes; or nothing at all."""
+
+    keep_latest: bool
+
+
+Operation = PutBlobs | Checkpoint | TaskWrites | Projection | DeleteForRuns | Prune
 """What an attempt may journal."""
 
 

@@ -6,25 +6,26 @@ before or after their checkpoint; of a task's regular writes the first counts, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
+    Bone,
     Checkpoint,
     CheckpointKey,
     CheckpointTuple,
-    Operation,
     Projection,
-    PutBlobs,
     TaskWrites,
     Write,
 )
 
 
 @dataclass(slots=True)
-class _Task:
+class Task:
+    """What one task has written under a checkpoint, by index."""
+
     path: str
     writes: dict[int, Write] = field(default_factory=dict[int, Write])
 
@@ -36,42 +37,100 @@ class Store:
     checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(
         default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]]
     )
-    tasks: dict[CheckpointKey, dict[str, _Task]] = field(default_factory=dict[CheckpointKey, dict[str, _Task]])
+    tasks: dict[CheckpointKey, dict[str, Task]] = field(default_factory=dict[CheckpointKey, dict[str, Task]])
     projections: dict[CheckpointKey, Projection] = field(default_factory=dict[CheckpointKey, Projection])
     channels: dict[Namespace, tuple[str, ...]] = field(default_factory=dict[Namespace, tuple[str, ...]])
     blobs: dict[BlobKey, Blob] = field(default_factory=dict[BlobKey, Blob])
     heads: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
+    bones: dict[Namespace, dict[CheckpointId, Bone]] = field(default_factory=dict[Namespace, dict[CheckpointId, Bone]])
+    references: dict[BlobKey, int] = field(default_factory=dict[BlobKey, int])
+    """How many checkpoints, bones and blobs need a blob."""
+    under: dict[CheckpointId, set[Namespace]] = field(default_factory=dict[CheckpointId, set[Namespace]])
+    """The namespaces of subgraphs by the root's checkpoint that their head runs under..."""
+    roots: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
+    """...and that checkpoint by namespace."""
+    keep: int = 0
+    """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
 
-    def apply(self, operation: Operation) -> None:
-        """Apply one operation; applying it again changes nothing."""
-        match operation:
-            case PutBlobs(blobs):
-                for blob in blobs:
-                    self.blobs.setdefault(blob.key, blob)
-            case Checkpoint():
-                self._put_checkpoint(operation)
-            case TaskWrites():
-                self._put_writes(operation)
-            case Projection():
-                self._project(operation)
-
-    def _put_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def put_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Add it, or put it in the place of one with the same id."""
         namespace = checkpoint.namespace
-        self.checkpoints.setdefault(namespace, {})[checkpoint.checkpoint_id] = checkpoint
+        group = self.checkpoints.setdefault(namespace, {})
+        replaced = group.get(checkpoint.checkpoint_id)
+        group[checkpoint.checkpoint_id] = checkpoint
+        self._hold(checkpoint.channels.values())
+        if replaced is not None:
+            self.release(replaced.channels.values())
         head = self.heads.get(namespace)
-        if head is None or checkpoint.checkpoint_id > head:
-            self.heads[namespace] = checkpoint.checkpoint_id
+        if head is None or checkpoint.checkpoint_id >= head:
+            self.set_head(namespace, checkpoint)
 
-    def _put_writes(self, writes: TaskWrites) -> None:
+    def set_head(self, namespace: Namespace, checkpoint: Checkpoint | None) -> None:
+        """Note the namespace's latest checkpoint; None: it has none any more."""
+        left = self.roots.pop(namespace, None)
+        if left is not None:
+            self.under[left].discard(namespace)
+            if not self.under[left]:
+                del self.under[left]
+        if checkpoint is None:
+            self.heads.pop(namespace, None)
+            return
+        self.heads[namespace] = checkpoint.checkpoint_id
+        if checkpoint.root_id:
+            self.roots[namespace] = checkpoint.root_id
+            self.under.setdefault(checkpoint.root_id, set()).add(namespace)
+
+    def add_bone(self, bone: Bone) -> None:
+        self.bones.setdefault(bone.namespace, {})[bone.checkpoint_id] = bone
+        self._hold(bone.channels.values())
+
+    # --- blobs -----------------------------------------------------------------------------------------------------
+
+    def has_blob(self, key: BlobKey) -> bool:
+        """Whether the thread has it for sure, here or where this store was read from."""
+        return key in self.blobs or self.references.get(key, 0) > 0
+
+    def add_blob(self, blob: Blob) -> None:
+        if blob.key not in self.blobs:
+            self.blobs[blob.key] = blob
+            if blob.base is not None:
+                self._hold([blob.base])
+
+    def discard_blob(self, key: BlobKey) -> None:
+        """Remove a blob that nothing needs, and what only it needed."""
+        blob = self.blobs.pop(key, None)
+        if blob is not None and blob.base is not None:
+            self.release([blob.base])
+
+    def _hold(self, keys: Iterable[BlobKey | None]) -> None:
+        for key in keys:
+            if key is not None:
+                self.references[key] = self.references.get(key, 0) + 1
+
+    def release(self, keys: Iterable[BlobKey | None]) -> None:
+        """Need these no longer; what nothing needs is removed."""
+        waiting = [key for key in keys if key is not None]
+        while waiting:
+            key = waiting.pop()
+            left = self.references.get(key, 0) - 1
+            if left > 0:
+                self.references[key] = left
+                continue
+            self.references.pop(key, None)
+            blob = self.blobs.pop(key, None)
+            if blob is not None and blob.base is not None:
+                waiting.append(blob.base)
+
+    def put_writes(self, writes: TaskWrites) -> None:
         tasks = self.tasks.setdefault(writes.key, {})
-        task = tasks.setdefault(writes.task_id, _Task(writes.task_path))
+        task = tasks.setdefault(writes.task_id, Task(writes.task_path))
         for write in writes.writes:
             if write.idx < 0:
                 task.writes[write.idx] = write
             else:
                 task.writes.setdefault(write.idx, write)
 
-    def _project(self, projection: Projection) -> None:
+    def project(self, projection: Projection) -> None:
         self.projections[projection.key] = projection
         if projection.channels:
             self.channels[projection.namespace] = projection.channels
@@ -138,6 +197,28 @@ class Store:
                 ordered[blob.key] = blob
         return list(ordered.values())
 
+    def ancestor(
+        self, namespace: Namespace, checkpoint_id: CheckpointId
+    ) -> tuple[CheckpointId | None, Mapping[str, BlobKey | None]] | None:
+        """The parent and channels of a checkpoint, or of what is left of it."""
+        one = self.checkpoints.get(namespace, {}).get(checkpoint_id) or self.bones.get(namespace, {}).get(checkpoint_id)
+        return None if one is None else (one.parent_id, one.channels)
+
+    def stored_bytes(self) -> int:
+        """Size of all that is here, about as it is encoded."""
+        return (
+            sum(blob.stored_bytes for blob in self.blobs.values())
+            + sum(one.stored_bytes for one in self.all_checkpoints())
+            + sum(
+                write.stored_bytes
+                for tasks in self.tasks.values()
+                for task in tasks.values()
+                for write in task.writes.values()
+            )
+            + sum(one.stored_bytes for one in self.projections.values())
+            + sum(64 + 40 * len(bone.channels) for group in self.bones.values() for bone in group.values())
+        )
+
     # --- keeping it small ------------------------------------------------------------------------------------------
 
     def referenced(self, checkpoints: Iterable[Checkpoint]) -> list[Blob]:
@@ -149,19 +230,11 @@ class Store:
             yield from group.values()
 
     def drop_unreferenced_blobs(self) -> int:
-        """Remove blobs that no checkpoint needs (their put was cut off by a crash); how many they were."""
-        kept = {blob.key: blob for blob in self.referenced(self.all_checkpoints())}
-        dropped = len(self.blobs) - len(kept)
-        self.blobs = {key: blob for key, blob in self.blobs.items() if key in kept}
-        return dropped
-
-    def drop_checkpoint(self, key: CheckpointKey) -> None:
-        """Remove one checkpoint with its writes; never the head of its namespace."""
-        if self.heads.get(key.namespace) == key.checkpoint_id:
-            return
-        self.checkpoints.get(key.namespace, {}).pop(key.checkpoint_id, None)
-        self.tasks.pop(key, None)
-        self.projections.pop(key, None)
+        """Remove blobs that nothing needs (their put was cut off by a crash); how many they were."""
+        before = len(self.blobs)
+        for key in [key for key in self.blobs if key not in self.references]:
+            self.discard_blob(key)
+        return before - len(self.blobs)
 
     def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
         """Size of what no compaction leaves out: heads, writes to them, and writes whose checkpoint has not come.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.records import Checkpoint, Operation
@@ -103,6 +104,10 @@ class Settings:
     compact_events: int = 8_000
     compact_bytes: int = 16 * 1024 * 1024
     state_bytes: int = 1_900_000
+    checkpoint_history: int = 100
+    """Checkpoints kept in each namespace; 0 or less keeps all."""
+    run_history: int = 100
+    """Finished runs kept; 0 or less keeps all."""
 
 
 @dataclass(slots=True)
@@ -122,8 +127,16 @@ class Thread:
     compactions: int = 0
     failure: str = ""
     settings: Settings = Settings()
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    """How much compactions have left out so far, by shedding step."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
+
+    def set_settings(self, settings: Settings) -> None:
+        """Take the upkeep of the host that sends a run; not under a live attempt, whose host prunes as it began."""
+        if self.active is None:
+            self.settings = settings
+            self.store.keep = settings.checkpoint_history
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -282,6 +295,13 @@ class Thread:
         self._record_end(self.runs[self.active.run_id], close, now_ms)
         self.active = None
 
+    def prune_runs(self) -> None:
+        """Keep the newest finished runs, as many as the settings say."""
+        keep = self.settings.run_history
+        ended = [run.run_id for run in self.runs.values() if run.status.terminal]
+        for run_id in ended[:-keep] if keep > 0 else ():
+            del self.runs[run_id]
+
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
         run.updated_at_ms = now_ms
@@ -300,7 +320,7 @@ class Thread:
         if active is None:
             raise RuntimeError("operations without an active attempt")
         for operation in operations:
-            self.store.apply(operation)
+            apply(self.store, operation)
         active.applied_seq += len(operations)
         attempt = self.runs[active.run_id].attempts[-1]
         self._attribute(attempt, source)

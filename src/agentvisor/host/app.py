@@ -117,7 +117,13 @@ def _defaults(config: Config) -> ThreadDefaults:
     return ThreadDefaults(
         task_queue=temporal.task_queue,
         pending_writes_enabled=temporal.pending_writes_enabled,
-        settings=Settings(temporal.compact_events, temporal.compact_bytes, storage.max_state),
+        settings=Settings(
+            temporal.compact_events,
+            temporal.compact_bytes,
+            storage.max_state,
+            temporal.max_checkpoint_history,
+            temporal.max_run_history,
+        ),
         max_input=storage.max_input,
         max_value=storage.max_value,
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from google.protobuf.struct_pb2 import Struct
 
+from agentvisor.core.applying import apply
+from agentvisor.core.delta import histories
 from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
@@ -16,7 +18,8 @@ from agentvisor.core.errors import (
     ValueTooLarge,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, Operation, PutBlobs
+from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, DeleteForRuns, Operation, Prune, PutBlobs
+from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.journal import Journal, Urgency
@@ -28,6 +31,7 @@ from agentvisor.protocol.convert import (
     projection_from_message,
     tuple_to_message,
     writes_from_message,
+    writes_to_message,
 )
 from agentvisor.protocol.v1 import store_pb2
 
@@ -60,7 +64,6 @@ class AttemptStore:
         self._limits = limits
         self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
         self._putting = asyncio.Lock()
-        self._known = {key for one in self._store.all_checkpoints() for key in one.channels.values() if key is not None}
         self._state_bytes = thread.unsheddable_bytes()
         """At most what cannot be shed; made exact when it comes near the limit."""
 
@@ -79,6 +82,12 @@ class AttemptStore:
                 return list_page(self._thread, request.list)
             case "get_blobs":
                 return await self._get_blobs(request.get_blobs)
+            case "delta_history":
+                return delta_history(self._store, request.delta_history)
+            case "delete_for_runs":
+                return await self._apply(DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
+            case "prune":
+                return await self._apply(Prune(keep_latest=request.prune.strategy != "delete"))
             case "delete_thread":
                 raise PermissionRefused("a run cannot delete the thread that it runs on: delete it over HTTP")
             case kind:
@@ -96,11 +105,17 @@ class AttemptStore:
                 await self._check_blobs(put.blobs, checkpoint, fresh)
                 self._check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
             except BaseException:
-                for blob in fresh:  # not journalled: a later put must bring it again
-                    del self._store.blobs[blob.key]
+                for blob in reversed(fresh):  # not journalled: a later put must bring it again
+                    self._store.discard_blob(blob.key)
                 raise
-            self._known.update(blob.key for blob in fresh)
             durable = self._log([*_batches(fresh), checkpoint], Urgency.NOW)
+        await durable
+        return _STORED
+
+    async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
+        """Forget something; not while a put is being checked, which may name what is forgotten."""
+        async with self._putting:
+            durable = self._log([operation], Urgency.NOW)
         await durable
         return _STORED
 
@@ -119,7 +134,7 @@ class AttemptStore:
         names = {key: name for name, key in checkpoint.channels.items() if key is not None}
         for message in messages:
             blob = blob_from_message(message)
-            if blob.key in self._known or blob.key in self._store.blobs:
+            if self._store.has_blob(blob.key):
                 continue
             limit = self._limits.max_inline_value
             if blob.stored_bytes > limit:
@@ -129,11 +144,14 @@ class AttemptStore:
                     channel=names.get(blob.key, ""),
                     limit=str(limit),
                 )
+            if blob.base is not None and not self._store.has_blob(blob.base):
+                # It may still be in the workflow, which has not yet applied what prunes it: it will be gone.
+                raise Corrupt(f"channel {names.get(blob.key, '?')!r} is a difference from a value that is gone")
             await self._shelf.check(blob)
-            self._store.apply(PutBlobs((blob,)))
+            self._store.add_blob(blob)
             fresh.append(blob)
         for key, name in names.items():
-            if key not in self._known and key not in self._store.blobs:
+            if not self._store.has_blob(key):
                 raise Corrupt(
                     f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
                 )
@@ -182,7 +200,7 @@ class AttemptStore:
     def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
         entries: list[bytes] = []
         for operation in operations:
-            self._store.apply(operation)
+            apply(self._store, operation)
             entries.append(operation_to_bytes(operation))
         return self._journal.append(entries, urgency)
 
@@ -216,6 +234,16 @@ def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
             break
         reply.blobs.blobs.append(blob_to_message(blob))
         size += blob.stored_bytes
+    return reply
+
+
+def delta_history(store: Store, asked: store_pb2.DeltaHistory) -> store_pb2.StoreReply:
+    """What the delta channels of a checkpoint are made of: writes of its ancestors, from the nearest value on."""
+    reply = store_pb2.StoreReply(delta_history=store_pb2.DeltaHistories())
+    wanted = CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None
+    for channel, history in histories(store, Namespace(asked.namespace), wanted, tuple(asked.channels)).items():
+        message = reply.delta_history.channels.add(channel=channel, seed=history.seed or b"")
+        message.writes.extend(writes_to_message(one) for one in history.writes)
     return reply
 
 

@@ -39,7 +39,7 @@ class BlobShelf:
         missing = [key for key in wanted if self._incomplete(key, have)]
         if missing:
             for blob in await self._load(missing):
-                self._store.blobs.setdefault(blob.key, blob)
+                self._store.add_blob(blob)
         return self._store.chain(wanted, have=have)
 
     def _incomplete(self, key: BlobKey, have: frozenset[BlobKey]) -> bool:

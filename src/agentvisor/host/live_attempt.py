@@ -120,10 +120,11 @@ class LiveAttempt:
             self.journal.fence()
             raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
         store = thread.store
+        store.keep = thread.settings.checkpoint_history  # as the workflow does, operation by operation
         heads = [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
         keys = [key for head in heads for key in head.channels.values() if key is not None]
         for blob in await self._load(keys) if keys else ():
-            store.blobs[blob.key] = blob
+            store.add_blob(blob)
         self.store.set_result(AttemptStore(thread, self.journal, self._load, self._services.limits))
         return thread
 

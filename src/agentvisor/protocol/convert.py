@@ -11,15 +11,19 @@ from agentvisor.core.records import (
     Blob,
     Checkpoint,
     CheckpointTuple,
+    DeleteForRuns,
     Encoding,
     Operation,
     ProjectedTask,
     Projection,
+    Prune,
     PutBlobs,
     TaskWrites,
     Write,
 )
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
+
+_STRATEGIES = {True: "keep_latest", False: "delete"}
 
 
 class UnknownOperation(RuntimeError):
@@ -74,7 +78,19 @@ def checkpoint_from_message(message: store_pb2.Checkpoint) -> Checkpoint:
         metadata=struct_to_bytes(message.metadata),
         channels={one.channel: BlobKey(one.key) if one.key else None for one in message.channels},
         ts=message.ts,
+        root_id=CheckpointId(_text(_field(message.metadata, "parents"), "")) or None,
+        run_id=_text(message.metadata, "run_id"),
+        delta_channels=tuple(sorted(_field(message.metadata, "counters_since_delta_snapshot").fields)),
     )
+
+
+def _field(struct: Struct, name: str) -> Struct:
+    """A table in LangGraph's metadata; empty where there is none."""
+    return struct.fields[name].struct_value if name in struct.fields else Struct()
+
+
+def _text(struct: Struct, name: str) -> str:
+    return struct.fields[name].string_value if name in struct.fields else ""
 
 
 def struct_to_bytes(struct: Struct) -> bytes:
@@ -88,7 +104,14 @@ def writes_to_message(writes: TaskWrites) -> store_pb2.TaskWrites:
         task_id=writes.task_id,
         task_path=writes.task_path,
         writes=[
-            store_pb2.Write(idx=one.idx, channel=one.channel, type=one.type, data=one.data, size=one.size)
+            store_pb2.Write(
+                idx=one.idx,
+                channel=one.channel,
+                type=one.type,
+                data=one.data,
+                size=one.size,
+                is_state=one.is_state,
+            )
             for one in writes.writes
         ],
     )
@@ -100,7 +123,7 @@ def writes_from_message(message: store_pb2.TaskWrites) -> TaskWrites:
         checkpoint_id=CheckpointId(message.checkpoint_id),
         task_id=message.task_id,
         task_path=message.task_path,
-        writes=tuple(Write(one.idx, one.channel, one.type, one.data, one.size) for one in message.writes),
+        writes=tuple(Write(one.idx, one.channel, one.type, one.data, one.size, one.is_state) for one in message.writes),
     )
 
 
@@ -147,6 +170,10 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(put_writes=writes_to_message(operation))
         case Projection():
             message = journal_pb2.Operation(project=projection_to_message(operation))
+        case DeleteForRuns(run_ids):
+            message = journal_pb2.Operation(delete_for_runs=store_pb2.DeleteForRuns(run_ids=sorted(run_ids)))
+        case Prune(keep_latest):
+            message = journal_pb2.Operation(prune=store_pb2.PruneThread(strategy=_STRATEGIES[keep_latest]))
     return message.SerializeToString()
 
 
@@ -163,6 +190,10 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return writes_from_message(message.put_writes)
         case "project":
             return projection_from_message(message.project)
+        case "delete_for_runs":
+            return DeleteForRuns(frozenset(message.delete_for_runs.run_ids))
+        case "prune":
+            return Prune(keep_latest=message.prune.strategy == _STRATEGIES[True])
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

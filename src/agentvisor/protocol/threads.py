@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentvisor.core.ids import Namespace, RunId, ThreadId
-from agentvisor.core.records import Checkpoint
+from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.records import Bone, Checkpoint
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
@@ -113,6 +113,7 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
         orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
         projections=[projection_to_message(one) for key, one in store.projections.items() if key in keys],
         blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
+        bones=[bone_to_message(one) for group in store.bones.values() for one in group.values()],
         channels=[
             thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
             for namespace, names in store.channels.items()
@@ -120,19 +121,38 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
     )
 
 
+def bone_to_message(bone: Bone) -> thread_pb2.Bone:
+    return thread_pb2.Bone(
+        namespace=bone.namespace,
+        checkpoint_id=bone.checkpoint_id,
+        parent_id=bone.parent_id or "",
+        channels=[store_pb2.ChannelValue(channel=name, key=key) for name, key in bone.channels.items()],
+    )
+
+
+def bone_from_message(message: thread_pb2.Bone) -> Bone:
+    return Bone(
+        Namespace(message.namespace),
+        CheckpointId(message.checkpoint_id),
+        CheckpointId(message.parent_id) if message.parent_id else None,
+        {one.channel: BlobKey(one.key) for one in message.channels},
+    )
+
+
 def store_from_message(message: thread_pb2.Store) -> Store:
     store = Store()
     for found in message.checkpoints:
-        store.apply(checkpoint_from_message(found.checkpoint))
+        store.put_checkpoint(checkpoint_from_message(found.checkpoint))
     for writes in message.orphans:
-        store.apply(writes_from_message(writes))
+        store.put_writes(writes_from_message(writes))
     for projection in message.projections:
-        store.apply(projection_from_message(projection))
+        store.project(projection_from_message(projection))
     for names in message.channels:
         store.channels[Namespace(names.namespace)] = tuple(names.channels)
+    for bone in message.bones:
+        store.add_bone(bone_from_message(bone))
     for blob in message.blobs:
-        one = blob_from_message(blob)
-        store.blobs[one.key] = one
+        store.add_blob(blob_from_message(blob))
     return store
 
 
@@ -157,6 +177,7 @@ def thread_to_message(
         compactions=thread.compactions,
         failure=thread.failure,
         settings=settings_to_message(thread.settings),
+        left_out=thread.left_out,
     )
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
@@ -177,6 +198,7 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         compactions=message.compactions,
         failure=message.failure,
         settings=settings_from_message(message.settings),
+        left_out=dict(message.left_out),
     )
     for one in message.runs:
         run = run_from_message(one)
@@ -192,12 +214,22 @@ def source_of(log: journal_pb2.Log) -> Source:
 
 def settings_to_message(settings: Settings) -> run_pb2.ThreadSettings:
     return run_pb2.ThreadSettings(
-        compact_events=settings.compact_events, compact_bytes=settings.compact_bytes, state_bytes=settings.state_bytes
+        compact_events=settings.compact_events,
+        compact_bytes=settings.compact_bytes,
+        state_bytes=settings.state_bytes,
+        checkpoint_history=settings.checkpoint_history,
+        run_history=settings.run_history,
     )
 
 
 def settings_from_message(message: run_pb2.ThreadSettings) -> Settings:
-    return Settings(message.compact_events, message.compact_bytes, message.state_bytes)
+    return Settings(
+        message.compact_events,
+        message.compact_bytes,
+        message.state_bytes,
+        message.checkpoint_history,
+        message.run_history,
+    )
 
 
 def _active_to_message(active: Active) -> thread_pb2.ActiveAttempt:

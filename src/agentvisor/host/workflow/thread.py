@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.common import MetricCounter, RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
@@ -52,11 +52,16 @@ def _now_ms() -> int:
     return int(workflow.time() * 1000)
 
 
+def _counter(name: str, says: str) -> MetricCounter:
+    return workflow.metric_meter().create_counter(name, says)
+
+
 @workflow.defn(name=WORKFLOW)
 class ThreadWorkflow:
     @workflow.init
     def __init__(self, state: bytes) -> None:
         self._thread: Thread = thread_from_message(thread_pb2.Thread.FromString(state))
+        self._thread.store.keep = self._thread.settings.checkpoint_history
         self._compacting = False
         self._shown: tuple[str, str, list[str]] | None = None
 
@@ -162,7 +167,7 @@ class ThreadWorkflow:
         message = run_pb2.StartRun.FromString(request)
         with refusing():
             if message.HasField("settings"):
-                self._thread.settings = settings_from_message(message.settings)
+                self._thread.set_settings(settings_from_message(message.settings))
             run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
         return run_pb2.StartRunReply(run=run_to_message(run, whole=False)).SerializeToString()
 
@@ -236,17 +241,22 @@ class ThreadWorkflow:
         thread = self._thread
         thread.compactions += 1
         limit = thread.settings.state_bytes
-        state = shed.until_it_fits(thread, lambda: thread_to_message(thread).SerializeToString(), limit, _now_ms())
-        if state is None:
+        shedding = shed.until_it_fits(thread, lambda: thread_to_message(thread).SerializeToString(), limit, _now_ms())
+        for step, count in shedding.left_out.items():
+            _counter("agentvisor_shed", "What compactions left out of threads, by step").add(
+                count, {"step": step.value}
+            )
+        if shedding.state is None:
+            _counter("agentvisor_thread_failed", "Threads whose state could not fit: alert on this").add(1)
             thread.fail(
                 "StateTooLarge",
-                f"the thread's state cannot be made smaller than {limit} bytes, Temporal's limit for continue-as-new: "
-                "copy what is needed to a new thread",
+                f"the thread's state has {shedding.size} bytes and cannot be made smaller; the limit for "
+                f"continue-as-new is {limit} (storage.max_state): copy what is needed to a new thread",
                 _now_ms(),
             )
             workflow.logger.error("thread failed: %s", thread.failure)
             return
-        workflow.continue_as_new(state)
+        workflow.continue_as_new(shedding.state)
 
     def _show(self) -> None:
         """The thread in Temporal's UI and search."""

@@ -176,12 +176,15 @@ class Write(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
+    IS_STATE_FIELD_NUMBER: _builtins.int
     idx: _builtins.int
     channel: _builtins.str
     type: _builtins.str
     data: _builtins.bytes
     size: _builtins.int
     """Length of data once decoded; data is a zstd frame where this is not zero."""
+    is_state: _builtins.bool
+    """The value is state (a delta channel's): never dropped, over a limit refused."""
     def __init__(
         self,
         *,
@@ -190,10 +193,11 @@ class Write(_message.Message):
         type: _builtins.str = ...,
         data: _builtins.bytes = ...,
         size: _builtins.int = ...,
+        is_state: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "data", b"data", "idx", b"idx", "size", b"size", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "data", b"data", "idx", b"idx", "is_state", b"is_state", "size", b"size", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -348,6 +352,7 @@ class StoreRequest(_message.Message):
     PRUNE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
+    DELTA_HISTORY_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     """Which thread; empty means the run's own. Inside a guest any other thread is refused."""
     @_builtins.property
@@ -374,6 +379,8 @@ class StoreRequest(_message.Message):
     def thread_state(self) -> Global___ThreadStateRequest: ...
     @_builtins.property
     def effect(self) -> Global___EffectRequest: ...
+    @_builtins.property
+    def delta_history(self) -> Global___DeltaHistory: ...
     def __init__(
         self,
         *,
@@ -390,12 +397,13 @@ class StoreRequest(_message.Message):
         prune: Global___PruneThread | None = ...,
         thread_state: Global___ThreadStateRequest | None = ...,
         effect: Global___EffectRequest | None = ...,
+        delta_history: Global___DeltaHistory | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect", "delta_history"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -507,6 +515,34 @@ class ListCheckpoints(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__namespace) -> _WhichOneofReturnType__namespace | None: ...
 
 Global___ListCheckpoints: _TypeAlias = ListCheckpoints  # noqa: Y015
+
+@_typing.final
+class DeltaHistory(_message.Message):
+    """What a checkpoint's delta channels are made of: the writes of its ancestors, back to one that holds a value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        channels: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaHistory: _TypeAlias = DeltaHistory  # noqa: Y015
 
 @_typing.final
 class GetBlobs(_message.Message):
@@ -741,6 +777,7 @@ class StoreReply(_message.Message):
     FOUND_FIELD_NUMBER: _builtins.int
     LISTED_FIELD_NUMBER: _builtins.int
     BLOBS_FIELD_NUMBER: _builtins.int
+    DELTA_HISTORY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> Global___Error: ...
     @_builtins.property
@@ -753,6 +790,8 @@ class StoreReply(_message.Message):
     def listed(self) -> Global___Listed: ...
     @_builtins.property
     def blobs(self) -> Global___Blobs: ...
+    @_builtins.property
+    def delta_history(self) -> Global___DeltaHistories: ...
     def __init__(
         self,
         *,
@@ -761,16 +800,66 @@ class StoreReply(_message.Message):
         found: Global___Found | None = ...,
         listed: Global___Listed | None = ...,
         blobs: Global___Blobs | None = ...,
+        delta_history: Global___DeltaHistories | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___StoreReply: _TypeAlias = StoreReply  # noqa: Y015
+
+@_typing.final
+class DeltaHistories(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeltaChannelHistory]: ...
+    def __init__(
+        self,
+        *,
+        channels: _abc.Iterable[Global___DeltaChannelHistory] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaHistories: _TypeAlias = DeltaHistories  # noqa: Y015
+
+@_typing.final
+class DeltaChannelHistory(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNEL_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    WRITES_FIELD_NUMBER: _builtins.int
+    channel: _builtins.str
+    seed: _builtins.bytes
+    """The value that the writes start from; none: they start from nothing."""
+    @_builtins.property
+    def writes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWrites]:
+        """Oldest first, each with writes to this channel only."""
+
+    def __init__(
+        self,
+        *,
+        channel: _builtins.str = ...,
+        seed: _builtins.bytes = ...,
+        writes: _abc.Iterable[Global___TaskWrites] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "seed", b"seed", "writes", b"writes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaChannelHistory: _TypeAlias = DeltaChannelHistory  # noqa: Y015
 
 @_typing.final
 class Stored(_message.Message):

@@ -25,6 +25,26 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class Thread(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LeftOutEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     VERSION_FIELD_NUMBER: _builtins.int
     THREAD_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
@@ -40,6 +60,7 @@ class Thread(_message.Message):
     EFFECTS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -68,6 +89,10 @@ class Thread(_message.Message):
     def effects(self) -> _containers.RepeatedCompositeFieldContainer[Global___EffectEntry]: ...
     @_builtins.property
     def settings(self) -> _run_pb2.ThreadSettings: ...
+    @_builtins.property
+    def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """How much compactions have left out so far, by shedding step."""
+
     def __init__(
         self,
         *,
@@ -86,10 +111,11 @@ class Thread(_message.Message):
         effects: _abc.Iterable[Global___EffectEntry] | None = ...,
         failure: _builtins.str = ...,
         settings: _run_pb2.ThreadSettings | None = ...,
+        left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -104,6 +130,7 @@ class Store(_message.Message):
     PROJECTIONS_FIELD_NUMBER: _builtins.int
     BLOBS_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
+    BONES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -116,6 +143,8 @@ class Store(_message.Message):
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]: ...
     @_builtins.property
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceChannels]: ...
+    @_builtins.property
+    def bones(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bone]: ...
     def __init__(
         self,
         *,
@@ -124,14 +153,46 @@ class Store(_message.Message):
         projections: _abc.Iterable[_store_pb2.Projection] | None = ...,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         channels: _abc.Iterable[Global___NamespaceChannels] | None = ...,
+        bones: _abc.Iterable[Global___Bone] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "channels", b"channels", "checkpoints", b"checkpoints", "orphans", b"orphans", "projections", b"projections"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "orphans", b"orphans", "projections", b"projections"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Store: _TypeAlias = Store  # noqa: Y015
+
+@_typing.final
+class Bone(_message.Message):
+    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    PARENT_ID_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    parent_id: _builtins.str
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ChannelValue]: ...
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        parent_id: _builtins.str = ...,
+        channels: _abc.Iterable[_store_pb2.ChannelValue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace", "parent_id", b"parent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bone: _TypeAlias = Bone  # noqa: Y015
 
 @_typing.final
 class NamespaceChannels(_message.Message):

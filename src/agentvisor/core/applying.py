@@ -1,0 +1,28 @@
+"""Applies journalled operations to a store; applying one again changes nothing."""
+
+from __future__ import annotations
+
+from agentvisor.core import pruning
+from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation, Projection, Prune, PutBlobs, TaskWrites
+from agentvisor.core.store import Store
+
+
+def apply(store: Store, operation: Operation) -> None:
+    """What one operation does to a store."""
+    match operation:
+        case PutBlobs(blobs):
+            for blob in blobs:
+                store.add_blob(blob)
+        case Checkpoint():
+            store.put_checkpoint(operation)
+            pruning.after_put(store, operation)
+        case TaskWrites():
+            if not pruning.is_pruned(store, operation.key):  # late, for what is gone: nothing could ever read it
+                store.put_writes(operation)
+        case Projection():
+            if not pruning.is_pruned(store, operation.key):
+                store.project(operation)
+        case DeleteForRuns(run_ids):
+            pruning.delete_for_runs(store, run_ids)
+        case Prune(keep_latest):
+            pruning.keep_newest(store, 1 if keep_latest else 0)
