@@ -1,14 +1,16 @@
 """The checkpointer in many threads and tasks at once: values are those at the call, and shared where they are equal."""
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.client.hosts import listening
 from tests.client.store_double import StoreDouble
-from tests.langgraph_saver import THREAD, at, checkpoint, double, saver, transport, way
+from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
 
 from agentvisor.client.transport import Transport
 from agentvisor.langgraph import AgentVisorCheckpointer
@@ -73,3 +75,35 @@ def test_savers_of_one_host_share_what_is_known(double: StoreDouble) -> None:
         stored = first.put(THREAD, checkpoint({"a": "x" * 500}, {"a": "1"}), {}, {"a": "1"})
         second.put(stored, checkpoint({"a": "x" * 500, "b": 1}, {"a": "1", "b": "1"}), {}, {"b": "1"})
         assert [len(put.blobs) for put in double.puts()] == [1, 1]
+
+
+class SlowToSerialise(JsonPlusSerializer):
+    """Holds writes of "slow" back until they may pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_pass = threading.Event(), threading.Event()
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        if obj == "slow":
+            self.begun.set()
+            assert self.may_pass.wait(10)
+        return super().dumps_typed(obj)
+
+
+def test_a_checkpoint_is_sent_after_the_writes_that_were_begun_before_it(
+    transport: Transport, double: StoreDouble
+) -> None:
+    serde = SlowToSerialise()
+    saver = AgentVisorCheckpointer(transport=transport, serde=serde)
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(saver.put_writes, CHECKPOINT, [("a", "slow")], "task")
+        assert serde.begun.wait(10)
+        putting = pool.submit(put, saver, CHECKPOINT, {"a": 1}, {"a": "1"})
+        with pytest.raises(TimeoutError):
+            putting.result(0.05)
+        assert double.requests == []
+        serde.may_pass.set()
+        writing.result(10)
+        putting.result(10)
+    assert [request.WhichOneof("kind") for request in double.requests] == ["put_writes", "put"]

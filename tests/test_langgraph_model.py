@@ -47,7 +47,7 @@ class BothSavers(RuleBasedStateMachine):
         assert found is not None
         if is_doubted:
             # The host says that it lost what this builds on: everything is sent once more.
-            self.double.refuse_next.append(Corrupt("lost"))
+            self.double.refuse_next_puts.append(Corrupt("lost"))
         return self.put(parent, found.checkpoint["channel_values"], found.checkpoint["channel_versions"], data)
 
     @rule(target=checkpoints, parent=consumes(checkpoints), data=st.data())
@@ -63,7 +63,7 @@ class BothSavers(RuleBasedStateMachine):
         values, versions, new = self.next(
             found.checkpoint["channel_values"], found.checkpoint["channel_versions"], data
         )
-        self.double.refuse_next.append(Unavailable("lost"))
+        self.double.refuse_next_puts.append(Unavailable("lost"))
         try:
             self.ours.put(parent, checkpoint(values, versions), {}, new)
         except Unavailable:

@@ -43,6 +43,8 @@ class StoreDouble:
         self.requests: list[store_pb2.StoreRequest] = []
         self.refuse_next: list[AgentVisorError] = []
         """Errors that the next requests are answered with, without being carried out."""
+        self.refuse_next_puts: list[AgentVisorError] = []
+        """The same for checkpoints alone."""
         self._blob_page = blob_page
         self._list_page = list_page
         self._lock = threading.Lock()
@@ -52,6 +54,8 @@ class StoreDouble:
             self.requests.append(request)
             if self.refuse_next:
                 return store_pb2.StoreReply(error=to_error(self.refuse_next.pop(0)))
+            if self.refuse_next_puts and request.HasField("put"):
+                return store_pb2.StoreReply(error=to_error(self.refuse_next_puts.pop(0)))
             try:
                 return self._answer(thread_id, request)
             except AgentVisorError as error:

@@ -1,6 +1,5 @@
 """Outside a guest: the host is found by its HTTP address, asked for a key, and found again when it comes back."""
 
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -122,12 +121,3 @@ def test_grpc_is_not_imported_by_what_runs_in_a_guest() -> None:
 
     sources = [path.read_text() for path in (Path(agentvisor.__file__).parent / "client").glob("*.py")]
     assert sum("import grpc" in source for source in sources) == 1
-
-
-def test_no_thread_is_left_behind() -> None:
-    before = threading.active_count()
-    with listening(nothing) as endpoint:
-        transport = GrpcTransport.connect(endpoint, None)
-        transport.submit(GET).result(10)
-        transport.close()
-    assert threading.active_count() <= before + 1  # gRPC ends its own in its own time

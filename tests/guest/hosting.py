@@ -53,7 +53,7 @@ class Kept:
     def events(self, events: StreamEvents) -> None:
         self.streamed += [(event.mode, tuple(event.namespace), event.data) for event in events.events]
 
-    def log(self, stderr: bool, lines: list[str], dropped: int) -> None:
+    def log(self, stderr: bool, lines: list[str], dropped: int) -> None:  # noqa: FBT001
         (self.errors if stderr else self.lines).extend(lines)
         self.dropped += dropped
         self._telling = asyncio.ensure_future(self._tell())
@@ -74,6 +74,7 @@ class Hosting:
     def __init__(self, guests: Guests) -> None:
         self.guests = guests
         self.threads: dict[str, Thread] = {}
+        self.folder = Path()
 
     def thread(self, thread_id: str) -> Thread:
         return self.threads.setdefault(thread_id, Thread(ThreadId(thread_id), 0, 0, True, b""))

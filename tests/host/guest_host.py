@@ -5,8 +5,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from agentvisor.host.guests import Guests
 from tests.guest.hosting import AGENTS, Hosting, configured
+
+from agentvisor.host.guests import Guests
 
 
 async def main(folder: str, start_method: str) -> None:

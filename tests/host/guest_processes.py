@@ -1,7 +1,6 @@
 """What the tests of guests look at in /proc."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -21,13 +20,13 @@ def alive(pids: Iterable[int]) -> list[int]:
 def tree(root: int) -> set[int]:
     """The process and all that descends from it."""
     parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
             try:
-                stat = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            parents[int(entry)] = int(stat[1])
+            parents[int(entry.name)] = int(stat[1])
     found = {root}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more

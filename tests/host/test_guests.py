@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.guest.hosting import AGENTS, Hosting, configured
+from tests.host.guest_processes import alive, command, tree, until
 
 from agentvisor.core.errors import Conflict, UnknownAgent
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.run_pb2 import Ending
-from tests.guest.hosting import AGENTS, Hosting, configured
-from tests.host.guest_processes import alive, command, tree, until
 
 PLAIN = AGENTS / "plain.py"
 
@@ -52,7 +52,7 @@ def output(end: Any) -> Any:
     return json.loads(end.outcome.output)
 
 
-# --- what an agent is given, and what comes of it -----------------------------------------------------------------------
+# --- what an agent is given, and what comes of it --------------------------------------------------------------------
 
 
 async def test_an_agent_gets_its_input_and_its_return_value_is_the_output(host: Hosting) -> None:
@@ -97,7 +97,7 @@ async def test_an_output_with_an_interrupt_is_a_pause(host: Hosting) -> None:
     assert end.ending == Ending.ENDING_PAUSED
 
 
-# --- how an agent ends --------------------------------------------------------------------------------------------------
+# --- how an agent ends -----------------------------------------------------------------------------------------------
 
 
 async def test_an_exception_is_told_from_the_users_first_line_on(host: Hosting) -> None:
@@ -162,7 +162,7 @@ async def test_an_agent_cannot_use_another_thread(host: Hosting) -> None:
     assert output(end)[0] == "stored"
 
 
-# --- output -------------------------------------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------------------
 
 
 async def test_output_beyond_the_limit_is_counted_not_kept(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_output_beyond_the_limit_is_counted_not_kept(tmp_path: Path) -> No
     assert 9_800 < written - kept.dropped <= 10_000
 
 
-# --- cancel -------------------------------------------------------------------------------------------------------------
+# --- cancel ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("agent", ["sleeps", "sleeps_async"])
@@ -205,7 +205,7 @@ async def test_a_killed_agent_ends_as_cancelled(host: Hosting) -> None:
     assert (end.ending, end.code) == (Ending.ENDING_CANCELLED, signal.SIGKILL)
 
 
-# --- leftovers ----------------------------------------------------------------------------------------------------------
+# --- leftovers -------------------------------------------------------------------------------------------------------
 
 
 async def family_of(host: Hosting, **arguments: Any) -> tuple[Any, set[int]]:
@@ -304,6 +304,26 @@ async def test_killing_host_and_supervisor_together_leaves_nothing_alive(tmp_pat
     await until(lambda: not alive(family), seconds=2)
 
 
+async def test_the_next_host_clears_what_a_killed_one_left(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"echo": plain("echo")})
+    async with Guests(config) as guests:
+        await guests.prewarm("echo")
+        (living,) = (tmp_path / "data" / "guests").iterdir()
+        abandoned = living.with_name("abandoned")
+        abandoned.mkdir()
+        (abandoned / "lock").touch()
+        leftover = subprocess.Popen(["sleep", "300"], env={"AGENTVISOR_GUEST_ID": "abandoned"}, process_group=0)
+        spared = subprocess.Popen(["sleep", "300"], env={"AGENTVISOR_GUEST_ID": "abandoned2"}, process_group=0)
+        try:
+            async with Guests(config):
+                assert list((tmp_path / "data" / "guests").iterdir()) == [living]
+                assert (alive([leftover.pid]), alive([spared.pid])) == ([], [spared.pid])
+        finally:
+            for process in (leftover, spared):
+                process.kill()
+                process.wait()
+
+
 async def test_a_host_that_leaves_ends_its_guests(tmp_path: Path, start_method: str) -> None:
     async with Guests(configured(tmp_path, {"parent": plain("parent")}, start_method)) as guests:
         host = Hosting(guests)
@@ -313,7 +333,7 @@ async def test_a_host_that_leaves_ends_its_guests(tmp_path: Path, start_method: 
     assert list((tmp_path / "data" / "guests").iterdir()) == []
 
 
-# --- the zygote ---------------------------------------------------------------------------------------------------------
+# --- the zygote ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start_method", ["zygote"], indirect=True)
@@ -336,7 +356,7 @@ async def test_an_agent_is_forked_from_a_zygote_without_another_thread(host: Hos
     await kept.printed("sleeping")
     zygote = int(Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()[1])
     assert "agentvisor.guest.zygote" in command(zygote)
-    assert len(os.listdir(f"/proc/{zygote}/task")) == 1
+    assert len(list(Path(f"/proc/{zygote}/task").iterdir())) == 1
 
 
 async def test_a_zygote_with_a_second_thread_does_not_fork_and_the_agent_runs_all_the_same(tmp_path: Path) -> None:
@@ -387,7 +407,7 @@ async def test_a_thread_that_never_ends_does_not_hold_the_run(
     assert end.message == "the agent did not end after its outcome"
 
 
-# --- the pool -----------------------------------------------------------------------------------------------------------
+# --- the pool --------------------------------------------------------------------------------------------------------
 
 
 async def test_runs_of_an_agent_share_a_guest_until_its_code_changes(host: Hosting) -> None:
@@ -418,7 +438,7 @@ async def test_an_attempt_runs_once(host: Hosting) -> None:
 
 
 async def test_an_unknown_agent_is_named_with_those_there_are(host: Hosting) -> None:
-    with pytest.raises(UnknownAgent, match="no agent 'ecko'; configured: .*echo"):
+    with pytest.raises(UnknownAgent, match=r"no agent 'ecko'; configured: .*echo"):
         await host.start("ecko")
 
 
@@ -430,7 +450,7 @@ async def test_a_folder_with_a_long_name_has_guests_too(tmp_path: Path) -> None:
     assert output(end) == {"got": 1}
 
 
-# --- code that does not load --------------------------------------------------------------------------------------------
+# --- code that does not load -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,16 @@ async def test_memory_is_bounded_and_ended_runs_go_first() -> None:
     assert await read(subject.subscribe(RUN, None)) == ["x" * 300] * 6
 
 
+async def test_what_was_quiet_for_longest_goes_before_what_is_live() -> None:
+    subject = streams(total_bytes=3000)
+    publish(subject, *("x" * 300 for _ in range(4)), run=OTHER)
+    publish(subject, *("y" * 300 for _ in range(4)))
+    subject.close(RUN)
+    subject.close(OTHER)
+    assert len(await read(subject.subscribe(RUN, None))) == 4
+    assert len(await read(subject.subscribe(OTHER, None))) == 2
+
+
 async def test_one_event_over_every_limit_is_dropped_and_shows_as_a_gap() -> None:
     subject = streams(bytes=1000)
     publish(subject, "a")

@@ -283,7 +283,7 @@ def test_decompression_takes_nothing_but_the_one_frame() -> None:
 
 def test_a_depth_and_its_base_are_those_of_the_predecessor() -> None:
     before = ormsgpack.packb(conversation(20))
-    predecessor = Stored(b"k" * 32, before, 7, 5000, 5000, len(before))
+    predecessor = Stored(b"k" * 32, "msgpack", before, 7, 5000, 5000, len(before))
     blob = encode("msgpack", ormsgpack.packb(conversation(21)), predecessor, LIMITS)
     assert (blob.base, blob.depth) == (b"k" * 32, 8)
     after = stored(blob, b"", predecessor)

@@ -13,6 +13,9 @@ from typing import cast
 
 import grpc
 import grpc.aio
+from temporalio.api.workflowservice.v1 import RecordActivityTaskHeartbeatRequest
+
+from agentvisor.protocol.v1.journal_pb2 import Log
 
 HEARTBEAT = "RecordActivityTaskHeartbeat"
 SIGNAL = "SignalWorkflowExecution"
@@ -32,11 +35,22 @@ class _Action(Enum):
     HOLD = "hold"
     REFUSE = "refuse"
     DROP_REPLY = "drop reply"
+    HOLD_REPLY = "hold reply"
     TWICE = "twice"
 
 
 def _any(_request: bytes) -> bool:
     return True
+
+
+def heartbeat_of(attempt: int) -> Callable[[bytes], bool]:
+    """Heartbeats of an attempt of that number, by the log that they carry."""
+
+    def matches(request: bytes) -> bool:
+        details = RecordActivityTaskHeartbeatRequest.FromString(request).details
+        return Log.FromString(details.payloads[0].data).attempt == attempt
+
+    return matches
 
 
 @dataclass(eq=False)
@@ -48,7 +62,9 @@ class Rule:
     left: int
     matches: Callable[[bytes], bool] = _any
     caught: int = 0
-    requests: list[bytes] = field(default_factory=list[bytes])
+    messages: list[bytes] = field(default_factory=list[bytes])
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    """A held reply goes out."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until_caught(self, *, seconds: float = 15.0) -> None:
@@ -60,10 +76,10 @@ class Rule:
         """No further request meets this rule."""
         self.left = 0
 
-    def catch(self, request: bytes) -> None:
+    def catch(self, message: bytes) -> None:
         self.left -= 1
         self.caught += 1
-        self.requests.append(request)
+        self.messages.append(message)
         self._came.set()
 
 
@@ -89,8 +105,12 @@ class TemporalProxy:
         return self._add(Rule(method, _Action.REFUSE, times, matches))
 
     def drop_reply(self, method: str, *, times: int = 1, matches: Callable[[bytes], bool] = _any) -> Rule:
-        """Deliver, and tell UNAVAILABLE all the same."""
+        """Deliver, and tell UNAVAILABLE all the same; `matches` looks at the reply."""
         return self._add(Rule(method, _Action.DROP_REPLY, times, matches))
+
+    def hold_reply(self, method: str, *, times: int = 1, matches: Callable[[bytes], bool] = _any) -> Rule:
+        """Deliver, and keep the answer until it is `released`; `matches` looks at the reply."""
+        return self._add(Rule(method, _Action.HOLD_REPLY, times, matches))
 
     def twice(self, method: str, *, times: int = 1, matches: Callable[[bytes], bool] = _any) -> Rule:
         """Deliver, then deliver once more; the sender gets the first answer."""
@@ -119,10 +139,11 @@ class TemporalProxy:
         self._rules.append(rule)
         return rule
 
-    def _rule_for(self, method: str, request: bytes) -> Rule | None:
+    def _rule_for(self, method: str, message: bytes, *, reply: bool) -> Rule | None:
         for rule in self._rules:
-            if rule.method == method and rule.left > 0 and rule.matches(request):
-                rule.catch(request)
+            on_reply = rule.action in {_Action.DROP_REPLY, _Action.HOLD_REPLY}
+            if rule.method == method and rule.left > 0 and on_reply == reply and rule.matches(message):
+                rule.catch(message)
                 return rule
         return None
 
@@ -149,7 +170,7 @@ class TemporalProxy:
             for key, value in (context.invocation_metadata() or ())
             if not key.startswith(("grpc-", ":")) and key not in {"user-agent", "content-type", "te"}
         )
-        rule = self._rule_for(method, request)
+        rule = self._rule_for(method, request, reply=False)
         if rule is not None and rule.action is _Action.HOLD:
             self._late.append((path, request, metadata))
         if rule is not None and rule.action in {_Action.HOLD, _Action.REFUSE}:
@@ -161,7 +182,10 @@ class TemporalProxy:
             trailing = cast("tuple[tuple[str, str | bytes], ...]", tuple(error.trailing_metadata() or ()))
             details = tuple((key, value) for key, value in trailing if key == "grpc-status-details-bin")
             await context.abort(error.code(), error.details() or "", details)
-        if reply is None or (rule is not None and rule.action is _Action.DROP_REPLY):
+        after = None if reply is None else self._rule_for(method, reply, reply=True)
+        if after is not None and after.action is _Action.HOLD_REPLY:
+            await after.released.wait()
+        if reply is None or (after is not None and after.action is _Action.DROP_REPLY):
             await context.abort(*_BROKEN)
         if rule is not None and rule.action is _Action.TWICE:
             self._late.append((path, request, metadata))

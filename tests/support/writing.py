@@ -7,6 +7,7 @@ from agentvisor.protocol import blobs
 from agentvisor.protocol.v1.store_pb2 import (
     ChannelValue,
     Checkpoint,
+    ListCheckpoints,
     Projection,
     PutCheckpoint,
     StoreRequest,
@@ -54,6 +55,10 @@ def projection(number: int) -> StoreRequest:
     return StoreRequest(project=Projection(checkpoint_id=name(number), next=["node"]))
 
 
+def listing() -> StoreRequest:
+    return StoreRequest(list=ListCheckpoints(namespace=""))
+
+
 def name(number: int) -> CheckpointId:
     return CheckpointId(f"{number:08}")
 
@@ -65,8 +70,8 @@ def numbers(thread: Thread, namespace: str = "") -> set[int]:
 
 def control_value(thread: Thread, number: int) -> str:
     """What a reader sees of `control_write`."""
-    (task,) = thread.store.pending(CheckpointKey(ROOT, name(number)))
-    return next(one.data.decode() for one in task.writes if one.idx == RESUME)
+    found = thread.store.pending(CheckpointKey(ROOT, name(number)))
+    return next(one.data.decode() for task in found for one in task.writes if one.idx == RESUME)
 
 
 def tasks(thread: Thread, number: int) -> set[str]:

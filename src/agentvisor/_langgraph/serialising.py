@@ -20,7 +20,9 @@ from agentvisor.protocol.metadata import metadata_from_struct
 def dump(serde: SerializerProtocol, channel: str, value: object, name: CheckpointName) -> Typed:
     """Serialise a channel's value."""
     try:
-        return serde.dumps_typed(value)
+        kind, data = serde.dumps_typed(value)
+        # A bytearray is passed through as it is: it could change before it is sent.
+        return kind, bytes(data)
     except Exception as error:
         raise InvalidInput(
             f"channel {channel!r} of {place(name)} cannot be serialised ({type(value).__name__}): {error}",

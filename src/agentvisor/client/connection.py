@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from agentvisor.client.known import Known
@@ -16,7 +14,6 @@ from agentvisor.client.write_order import WriteOrder
 from agentvisor.core import ids
 from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
-from agentvisor.protocol.v1.store_pb2 import Projection, StoreReply, StoreRequest
 
 THREAD_ID = "AGENTVISOR_THREAD_ID"
 """The thread that this process works on: set by AgentVisor in every agent process."""
@@ -44,10 +41,6 @@ class Connection:
         """A connection of its own, that shares nothing."""
         return cls(transport, limits_of(transport.task) if isinstance(transport, Channel) else Limits())
 
-    def project(self, thread: str, projection: Projection) -> None:
-        """Tell the host what comes after a checkpoint. Nobody waits: without it, the host shows what it can derive."""
-        self.transport.submit(StoreRequest(thread_id=thread, project=projection)).add_done_callback(_note_failure)
-
 
 def own_thread(environment: Mapping[str, str] = os.environ) -> ids.ThreadId | None:
     """The thread that this process is bound to; None outside a guest."""
@@ -74,7 +67,6 @@ def connect(endpoint: str | None = None, api_key: str | None = None) -> Connecti
         return _connections[where]
 
 
-_log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _connections: dict[tuple[str | int | None, ...], Connection] = {}
 
@@ -84,14 +76,6 @@ def _outside(endpoint: str, api_key: str | None) -> Connection:
     from agentvisor.client.grpc_transport import GrpcTransport
 
     return Connection.over(GrpcTransport.connect(endpoint, api_key))
-
-
-def _note_failure(done: Future[StoreReply]) -> None:
-    error = done.exception()
-    if error is not None:
-        _log.debug("a projection was not taken: %s", error)
-    elif done.result().HasField("error"):
-        _log.debug("a projection was refused: %s", done.result().error.message)
 
 
 def limits_of(task: AgentTask) -> Limits:

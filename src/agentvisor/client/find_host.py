@@ -30,6 +30,11 @@ def find_grpc(endpoint: str, api_key: str | None) -> str:
     url = urlsplit(endpoint)
     if url.scheme != "http" or not url.hostname:
         raise InvalidInput(f"AGENTVISOR_ENDPOINT is {endpoint!r}: it must be like http://127.0.0.1:8090")
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+        # Often the line end of the file that it was read from.
+        raise InvalidInput(
+            "the API key (AGENTVISOR_API_KEY) holds characters that no header can carry", field="api_key"
+        )
     handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
     if url.hostname in LOOPBACK:
         handlers.append(urllib.request.ProxyHandler({}))

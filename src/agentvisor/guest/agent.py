@@ -33,6 +33,8 @@ class Verdict(NamedTuple):
 
     code: int
     outcome: Outcome | None = None
+    at_once: bool = False
+    """Without waiting for the user's threads: one of them may be what was cancelled."""
 
 
 def main() -> None:
@@ -61,7 +63,7 @@ def live(channel_fd: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if verdict.outcome is not None:
         channel.send_outcome(verdict.outcome)
-    _leave(verdict.code)
+    _leave(verdict.code, at_once=verdict.at_once)
 
 
 def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Verdict:
@@ -84,7 +86,7 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
         return _judge_exit(error)
     except BaseException as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
         if cancellation.requested and isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
-            return Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED))
+            return Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED), at_once=True)
         return _judge_error(error)
 
 
@@ -118,11 +120,12 @@ def _lines_to(file: int) -> io.TextIOWrapper:
     return open(file, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def _leave(code: int) -> NoReturn:
+def _leave(code: int, *, at_once: bool) -> NoReturn:
     """End the process as the interpreter would, without taking its memory apart object by object."""
     try:
-        threading._shutdown()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType] (waits for threads, as the interpreter does)
-        atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        if not at_once:
+            threading._shutdown()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+            atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

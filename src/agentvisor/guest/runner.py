@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Protocol
 
 from agentvisor.client.socketpair import Channel
@@ -38,16 +39,22 @@ def told_framework(agent: object) -> str:
     kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
     if any(_is_of("langgraph", kind.__module__) for kind in kinds):
         return "langgraph"
-    annotations: object = getattr(agent, "__annotations__", None)
-    if isinstance(annotations, dict) and _makes_graphs(annotations.get("return")):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        return "langgraph"
-    return "function"
+    return "langgraph" if _makes_graphs(agent) else "function"
 
 
 _GRAPH_TYPES = ("StateGraph", "CompiledStateGraph", "CompiledGraph", "Pregel")
 
 
-def _makes_graphs(returned: object) -> bool:
+def _makes_graphs(agent: object) -> bool:
+    """Whether it is a function that makes a graph: it says so, or it does not take an input as an agent does."""
+    if not inspect.isroutine(agent):
+        return False
+    signature = inspect.signature(agent)
+    names = list(signature.parameters)
+    return _is_graph(signature.return_annotation) or names in ([], ["config"])
+
+
+def _is_graph(returned: object) -> bool:
     if isinstance(returned, str):
         # Annotations may be text (from __future__ import annotations).
         return any(returned.split("[")[0].rpartition(".")[2] == name for name in _GRAPH_TYPES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from uuid import uuid4
 import structlog
 
 from agentvisor.core.errors import Conflict, PermissionRefused
+from agentvisor.host.guest_folders import guest_folder
 from agentvisor.host.leftovers import end_leftovers
 from agentvisor.host.rpc.guest_stream import GuestStream, served
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
@@ -49,7 +49,7 @@ class Guest:
         self._setup.token = secrets.token_bytes(32)
         self._ticket_key = ticket_key
         self._heartbeat_seconds = heartbeat_seconds
-        self._folder = folder / self.id
+        self._parent = folder
         self._stream = GuestStream(self.id, self._setup.token, self._receive)
         self._agents: dict[RunTicket, RunningAgent] = {}
         self._retired = asyncio.Event()
@@ -83,8 +83,7 @@ class Guest:
     async def run(self, sandbox: Sandbox, environment: Mapping[str, str]) -> None:
         """Start the supervisor; return when it and everything that it started has ended. Raises nothing."""
         try:
-            self._folder.mkdir(parents=True, mode=0o700)
-            with _socket_path(self._folder) as path:
+            with guest_folder(self._parent, self.id) as folder, _socket_path(folder) as path:
                 self._setup.address = f"unix:{path}"
                 async with served(self._setup.address, self._stream):
                     await self._live(sandbox(self._setup, environment))
@@ -93,7 +92,6 @@ class Guest:
             self._why = f"the guest could not be started: {error}"
         finally:
             self._stream.ended.set()
-            shutil.rmtree(self._folder, ignore_errors=True)
             for agent in list(self._agents.values()):
                 agent.guest_ended(self._ending, self._why)
 

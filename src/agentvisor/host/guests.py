@@ -10,6 +10,7 @@ from typing import Self
 from agentvisor.core.errors import UnknownAgent
 from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.guest import Guest
+from agentvisor.host.guest_folders import clear_abandoned
 from agentvisor.host.running_agent import AgentEnd, AgentHandler, RunningAgent
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, GuestSetup
@@ -34,11 +35,14 @@ class Guests:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._folder = config.dev.data_dir / "guests"
         self._ticket_key = secrets.token_bytes(32)
         self._guests: dict[str, Guest] = {}
         self._lives: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
+        """Clear what a host that was killed has left of its guests."""
+        await asyncio.to_thread(clear_abandoned, self._folder)
         return self
 
     async def __aexit__(
@@ -89,7 +93,7 @@ class Guests:
                 self._setup(settings),
                 ticket_key=self._ticket_key,
                 heartbeat_seconds=self._config.guest.heartbeat.total_seconds(),
-                folder=self._config.dev.data_dir / "guests",
+                folder=self._folder,
             )
             self._guests[agent] = guest
             life = asyncio.create_task(guest.run(start_process, settings.env), name=f"guest of {agent}")

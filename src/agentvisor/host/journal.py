@@ -24,7 +24,8 @@ HEARTBEAT_BYTES = 256_000
 """Of the log that a heartbeat or a closing report carries; what is larger is folded first."""
 _RETRY = 0.05
 _RETRY_MOST = 1.0
-_ASK_AGAIN = 1.0
+_ASK = 0.2
+_ASK_MOST = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +282,14 @@ class Journal:
 
     async def _held_token(self) -> bytes | None:
         """The token, once there is one; None where the attempt turns out to be lost."""
+        pause = _ASK
         while self.waits_for_token:
             self._token_came.clear()
             try:
-                async with asyncio.timeout(_ASK_AGAIN):
+                async with asyncio.timeout(pause):
                     await self._token_came.wait()
             except TimeoutError:
+                pause = min(pause * 2, _ASK_MOST)
                 known = await self._calls.read_attempt(self.attempt)
                 if known is not None and not known.current and self.waits_for_token:
                     self.fence()  # GAPKILL

@@ -78,6 +78,9 @@ class Attempts:
         journal = Journal(
             attempt, token, calls, self._settings, host_id=self._host_id, now_ms=lambda: int(time() * 1000)
         )
+        for (run_id, _), older in self._live.items():
+            if run_id == attempt.run_id:
+                older.journal.fence()  # its agent ends now, not when its next heartbeat is refused
         live = LiveAttempt(task, journal, calls, self._services)
         self._live[attempt] = live
         running = asyncio.create_task(live.run(), name=f"attempt {attempt}")

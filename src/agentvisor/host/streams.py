@@ -106,6 +106,7 @@ class RunStreams:
         tape = self._tapes.get(run_id)
         if tape is None or tape.closed or attempt < tape.attempt:
             return  # an attempt that lost its run still talks
+        self._tapes.move_to_end(run_id)
         event = Event(tape.next_id, attempt, mode, tuple(namespace), data)
         tape.next_id += 1
         tape.events.append(event)
@@ -177,10 +178,10 @@ class RunStreams:
             await news.wait()
 
     def _make_room(self) -> None:
-        """Drop ended runs, the longest ended first; then the oldest events of the largest tapes."""
+        """Drop ended runs, the longest ended first; then the events of the runs that were quiet for longest."""
         ended = [run_id for run_id, tape in self._tapes.items() if tape.closed]
         while ended and (len(ended) > self._limits.ended_runs or self._bytes > self._limits.total_bytes):
             self.forget(ended.pop(0))
-        while self._bytes > self._limits.total_bytes:
-            largest = max(self._tapes.values(), key=lambda tape: tape.bytes)
-            self._bytes -= largest.drop_oldest()
+        for tape in self._tapes.values():
+            while tape.events and self._bytes > self._limits.total_bytes:
+                self._bytes -= tape.drop_oldest()

@@ -17,6 +17,9 @@ from agentvisor.host.workflow.thread import ThreadWorkflow
 _CACHED_THREADS = 200
 """Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
 
+_STICKY = timedelta(seconds=2)
+"""For so long, what asks for a thread waits for the host that has it in memory, and may have been killed."""
+
 
 @asynccontextmanager
 async def workers(
@@ -41,6 +44,7 @@ async def workers(
         workflow_runner=runner,
         tuner=tuner,
         max_cached_workflows=_CACHED_THREADS,
+        sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
     own = Worker(

@@ -39,6 +39,7 @@ class Stored:
     """A value that is stored for sure, so that a difference from it can be decoded."""
 
     key: bytes
+    type: str
     data: bytes
     depth: int
     chain_bytes: int
@@ -162,9 +163,10 @@ def decode(blob: BlobFields, base: bytes | None, max_size: int) -> bytes:
 def stored(blob: store_pb2.Blob, data: bytes, base: Stored | None) -> Stored:
     """What later differences need to know of a blob that is stored; `base` is the one that it starts from."""
     if not blob.base:
-        return Stored(blob.key, data, blob.depth, len(blob.data), len(blob.data), len(data))
+        return Stored(blob.key, blob.type, data, blob.depth, len(blob.data), len(blob.data), len(data))
     below = _present(base)
-    return Stored(blob.key, data, blob.depth, below.chain_bytes + len(blob.data), below.whole_bytes, below.whole_size)
+    chain_bytes = below.chain_bytes + len(blob.data)
+    return Stored(blob.key, blob.type, data, blob.depth, chain_bytes, below.whole_bytes, below.whole_size)
 
 
 def _present(base: _Base | None) -> _Base:

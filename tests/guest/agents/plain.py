@@ -28,7 +28,7 @@ def with_context(input, context):
     }
 
 
-def with_option(input, loud=False):
+def with_option(input, loud=False):  # noqa: FBT002
     return {"loud": loud}
 
 
@@ -109,9 +109,9 @@ def parent(input):
     # Without its environment, it is found by its family alone.
     subprocess.Popen(["sh", "-c", "env -i setsid sleep 303 & exit 0"]).wait()
     print("family", flush=True)
-    if input == "leave":
-        return "left"
-    time.sleep(300)
+    if input != "leave":
+        time.sleep(300)
+    return "left"
 
 
 def floods(input):

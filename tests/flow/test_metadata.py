@@ -1,0 +1,93 @@
+"""Metadata is JSON: integers stay integers on the whole way, what is not JSON is refused by name and leaves nothing."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from tests.flow.agents.metadata import BAD, GOOD
+from tests.flow.conftest import Project, called, client_of
+
+pytestmark = pytest.mark.flow
+
+# What a client can write into a body: Python's json knows NaN, and so do careless servers.
+BAD_BODIES = {
+    "big": '{"metadata": {"outer": {"big": 9007199254740993}}}',
+    "huge": '{"metadata": {"huge": 1e999}}',
+    "nan": '{"metadata": {"nan": NaN}}',
+    "deep": '{"metadata": {"deep": ' + "[" * 60 + "]" * 60 + "}}",
+    "half": '{"metadata": {"half": "\\ud800"}}',
+}
+
+
+def text(metadata: Any) -> str:
+    """As JSON, in which 3 and 3.0 differ."""
+    return json.dumps(metadata, sort_keys=True)
+
+
+def test_checkpoint_metadata_comes_back_as_what_it_was(shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    thread, same = called(client, "metadata:good")
+    assert same
+    shown = client.threads.get_state(thread)["metadata"]
+    assert text({key: shown[key] for key in GOOD}) == text(GOOD)
+
+
+def test_checkpoint_metadata_that_is_not_json_is_refused_by_its_key(shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    thread, said = called(client, "metadata:bad")
+    for name in BAD:
+        assert f"metadata[{name!r}]" in said[name]
+        assert f"metadata[{name!r}][0]['inner']" in said[f"{name} in a list"]
+    assert client.threads.get_history(thread) == []
+    assert client.threads.get(thread)["status"] == "idle"
+
+
+def test_thread_metadata_comes_back_as_what_it_was(shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    thread = client.threads.create(metadata=GOOD)["thread_id"]
+    shown = client.threads.get(thread)["metadata"]
+    assert text(shown) == text(GOOD)
+    client.threads.update(thread, metadata={"int": 43})
+    assert text(client.threads.get(thread)["metadata"]) == text(GOOD | {"int": 43})
+
+
+def test_run_metadata_comes_back_as_what_it_was(shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    thread = client.threads.create()["thread_id"]
+    given = {"call": "metadata:good"}
+    run = client.runs.create(thread, "calls", input=given, metadata=GOOD)
+    client.runs.join(thread, run["run_id"])
+    shown: Any = client.runs.get(thread, run["run_id"])["metadata"]
+    assert text({key: shown[key] for key in GOOD}) == text(GOOD)
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_bad_thread_metadata_creates_nothing(name: str, shared: Project) -> None:
+    host = shared.hosts[0]
+    thread = str(uuid4())
+    text = BAD_BODIES[name].replace("{", f'{{"thread_id": "{thread}", ', 1)
+    answer = httpx.post(f"{host.url}/threads", content=text, headers={"content-type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert name in answer.text or "JSON" in answer.text or "deep" in answer.text
+    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+
+
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_bad_run_metadata_starts_nothing(name: str, shared: Project) -> None:
+    host = shared.hosts[0]
+    thread = str(uuid4())
+    start = f'{{"assistant_id": "calls", "if_not_exists": "create", "input": {{}}, {BAD_BODIES[name].lstrip("{")}'
+    place = f"{host.url}/threads/{thread}/runs"
+    answer = httpx.post(place, content=start, headers={"content-type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+
+
+def test_nul_in_metadata_is_kept_and_found(shared: Project) -> None:
+    # LangGraph's own server stores JSON in PostgreSQL, which has no NUL (langgraph#1878).
+    client = client_of(shared.hosts[0])
+    marker = f"{uuid4()}\x00after"
+    thread = client.threads.create(metadata={"nul": marker})["thread_id"]
+    assert client.threads.get(thread)["metadata"] == {"nul": marker}

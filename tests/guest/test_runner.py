@@ -1,0 +1,59 @@
+"""What an agent is, is told from the agent, without importing a framework that it does not use."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from tests.guest.agents import graphs, plain
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.guest.runner import runner_for, told_framework
+
+
+def annotated(options: dict[str, Any]) -> CompiledStateGraph:
+    raise NotImplementedError
+
+
+def annotated_as_text(options: dict[str, Any]) -> "StateGraph[Any]":
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        graphs.graph,
+        graphs.builder,
+        graphs.factory,
+        graphs.async_factory,
+        graphs.managed_factory,
+        annotated,
+        annotated_as_text,
+    ],
+)
+def test_graphs_and_what_makes_them_are_langgraphs(agent: Any) -> None:
+    assert told_framework(agent) == "langgraph"
+
+
+class Callable:
+    def __call__(self, input: Any) -> Any: ...
+
+
+@pytest.mark.parametrize("agent", [plain.echo, plain.coroutine, plain.with_context, lambda x: x, Callable(), 7, len])
+def test_everything_else_is_a_plain_agent(agent: Any) -> None:
+    assert told_framework(agent) == "function"
+
+
+def test_a_framework_that_is_not_known_is_named() -> None:
+    with pytest.raises(InvalidInput, match="framework 'langraph' is not known"):
+        runner_for("langraph", plain.echo)
+
+
+def test_a_plain_agent_does_not_load_langgraph() -> None:
+    code = (
+        "import sys; from agentvisor.guest.runner import runner_for; runner_for('', lambda input: input); "
+        "sys.exit('langgraph' in sys.modules or 'grpc' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
