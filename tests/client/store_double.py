@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from agentvisor.core.applying import apply
 from agentvisor.core.errors import AgentVisorError, Corrupt, InvalidInput
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, CheckpointTuple, PutBlobs
@@ -77,9 +78,9 @@ class StoreDouble:
             case "put":
                 return self._put(thread, request.put)
             case "put_writes":
-                thread.store.apply(writes_from_message(request.put_writes))
+                apply(thread.store, writes_from_message(request.put_writes))
             case "project":
-                thread.store.apply(projection_from_message(request.project))
+                apply(thread.store, projection_from_message(request.project))
             case "get":
                 return self._get(thread, request.get)
             case "list":
@@ -101,11 +102,11 @@ class StoreDouble:
             if blob.depth != (0 if base is None else base.depth + 1):
                 raise Corrupt("wrong depth")
             thread.values[blob.key] = decode(blob, thread.values[base.key] if base else None, MAX_VALUE)
-            thread.store.apply(PutBlobs((blob,)))
+            apply(thread.store, PutBlobs((blob,)))
         checkpoint = checkpoint_from_message(put.checkpoint)
         if any(key is not None and key not in thread.store.blobs for key in checkpoint.channels.values()):
             raise Corrupt("a channel names a value that the thread does not have")
-        thread.store.apply(checkpoint)
+        apply(thread.store, checkpoint)
         return store_pb2.StoreReply(stored=store_pb2.Stored())
 
     def _get(self, thread: ThreadDouble, asked: store_pb2.GetCheckpoint) -> store_pb2.StoreReply:

@@ -16,8 +16,8 @@ from tests.support.agents import ScriptedGuests
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import RunKind
 from agentvisor.core.thread import Settings, Thread
-from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.guests import Guests
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices, LiveAttempt

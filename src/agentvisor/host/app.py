@@ -17,9 +17,9 @@ from temporalio.client import Client
 
 from agentvisor import __version__
 from agentvisor.core.thread import Settings
-from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
@@ -68,7 +68,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
             reader=ThreadReader(client),
             guests=guests,
             streams=streams,
-            limits=StoreLimits(config.storage.max_inline_value, config.storage.max_value, config.storage.max_state),
+            limits=_limits(config),
             stop_grace=stop_grace,
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
@@ -110,6 +110,20 @@ def _attempts(config: Config, client: Client, services: AttemptServices, host_id
     attempts = Attempts(client, settings, services, host_id=host_id, changed=capacity.changed)
     live.append(attempts)
     return attempts, capacity
+
+
+def _limits(config: Config) -> StoreLimits:
+    storage = config.storage
+    return StoreLimits(
+        max_inline_value=storage.max_inline_value,
+        max_value=storage.max_value,
+        max_state=storage.max_state,
+        max_record=storage.max_record,
+        max_metadata=storage.max_metadata,
+        max_namespaces=storage.max_namespaces,
+        max_pending_writes=storage.max_pending_writes,
+        max_pending_write_bytes=storage.max_pending_write_bytes,
+    )
 
 
 def _defaults(config: Config) -> ThreadDefaults:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -14,7 +13,6 @@ from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
     PermissionRefused,
-    StateTooLarge,
     ValueTooLarge,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
@@ -22,6 +20,7 @@ from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, DeleteFor
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
+from agentvisor.host.door import Door, StoreLimits
 from agentvisor.host.journal import Journal, Urgency
 from agentvisor.protocol.convert import (
     blob_from_message,
@@ -39,16 +38,6 @@ PAGE_BYTES = 2_000_000
 """Of a reply to the SDK; gRPC's default limit is 4 MB."""
 _BATCH_BYTES = 512_000
 """Of blobs in one operation."""
-_RECORD_BYTES = 512_000
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
-    """`storage.*`, in bytes."""
-
-    max_inline_value: int
-    max_value: int
-    max_state: int
 
 
 class AttemptStore:
@@ -62,10 +51,9 @@ class AttemptStore:
         self._store = thread.store
         self._journal = journal
         self._limits = limits
+        self._door = Door(thread, limits)
         self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
         self._putting = asyncio.Lock()
-        self._state_bytes = thread.unsheddable_bytes()
-        """At most what cannot be shed; made exact when it comes near the limit."""
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Answer one request; a write is answered when it is durable."""
@@ -97,13 +85,13 @@ class AttemptStore:
 
     async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         checkpoint = checkpoint_from_message(put.checkpoint)
-        self._check_record(checkpoint)
+        self._door.check_record(checkpoint)
         # One at a time: another put may name a blob of this one, which must be in the log before it.
         async with self._putting:
             fresh: list[Blob] = []
             try:
                 await self._check_blobs(put.blobs, checkpoint, fresh)
-                self._check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
+                self._door.check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
             except BaseException:
                 for blob in reversed(fresh):  # not journalled: a later put must bring it again
                     self._store.discard_blob(blob.key)
@@ -118,16 +106,6 @@ class AttemptStore:
             durable = self._log([operation], Urgency.NOW)
         await durable
         return _STORED
-
-    def _check_record(self, checkpoint: Checkpoint) -> None:
-        if not checkpoint.checkpoint_id:
-            raise InvalidInput("a checkpoint needs an id", field="checkpoint_id")
-        if checkpoint.stored_bytes > _RECORD_BYTES:
-            raise ValueTooLarge(
-                f"checkpoint {checkpoint.checkpoint_id} without its values has {checkpoint.stored_bytes} bytes, "
-                f"the limit is {_RECORD_BYTES}: keep fewer channels or less metadata",
-                limit=str(_RECORD_BYTES),
-            )
 
     async def _check_blobs(self, messages: Iterable[store_pb2.Blob], checkpoint: Checkpoint, fresh: list[Blob]) -> None:
         """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
@@ -156,44 +134,15 @@ class AttemptStore:
                     f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
                 )
 
-    def _check_state(self, more: int, coming: Checkpoint | None) -> None:
-        """Refuse what no compaction could make fit, before it is acknowledged."""
-        limit = self._limits.max_state
-        if self._state_bytes + more > limit:
-            self._state_bytes = self._thread.unsheddable_bytes(coming)
-            if coming is not None:
-                more = 0
-        if self._state_bytes + more > limit:
-            raise StateTooLarge(
-                f"thread {self._thread.thread_id} would have {self._state_bytes + more} bytes that cannot be left out, "
-                f"the limit is {limit} (storage.max_state): store references to large values instead",
-                limit=str(limit),
-            )
-        self._state_bytes += more
-
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
-        writes = writes_from_message(message)
-        limit = self._limits.max_inline_value
-        if writes.stored_bytes > limit:
-            largest = max(writes.writes, key=lambda one: len(one.data))
-            raise ValueTooLarge(
-                f"the writes of task {writes.task_id} have {writes.stored_bytes} bytes as stored, the limit is {limit} "
-                f"(storage.max_inline_value); the largest is to channel {largest.channel!r}",
-                channel=largest.channel,
-                limit=str(limit),
-            )
-        self._check_state(writes.stored_bytes, None)
-        await self._log([writes], Urgency.SOON)
+        writes = self._door.admitted_writes(writes_from_message(message))
+        if writes is not None:
+            await self._log([writes], Urgency.SOON)
         return _STORED
 
     def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
         projection = projection_from_message(message)
-        if projection.stored_bytes > _RECORD_BYTES:
-            raise ValueTooLarge(
-                f"what comes next after checkpoint {projection.checkpoint_id} has {projection.stored_bytes} bytes, "
-                f"the limit is {_RECORD_BYTES}: it is not shown",
-                limit=str(_RECORD_BYTES),
-            )
+        self._door.check_projection(projection)
         self._log([projection], Urgency.LAZY)
         return _STORED
 

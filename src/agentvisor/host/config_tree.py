@@ -157,6 +157,17 @@ class StorageConfig(Section):
     max_state: Size = Field(default=1_800_000, le=1_950_000, description="Stored size of a whole thread.")
     max_value: Size = Field(default=64 * MIB, description="Size of one channel value before compression.")
     max_input: Size = Field(default=1_500_000, le=1_900_000, description="Size of the input of a run.")
+    max_record: Size = Field(
+        default=256 * KIB, le=1 * MIB, description="Size of one checkpoint without its values, metadata included."
+    )
+    max_metadata: Size = Field(default=64 * KIB, le=256 * KIB, description="Size of one checkpoint's metadata.")
+    max_namespaces: int = Field(default=20_000, ge=1, description="Namespaces (subgraph calls) of one thread.")
+    max_pending_writes: int = Field(
+        default=10_000, ge=1, description="Pending writes of one super-step; past it, tasks' writes are dropped."
+    )
+    max_pending_write_bytes: Size = Field(
+        default=1 * MIB, le=1_500_000, description="Size of a super-step's pending writes; past it, they are dropped."
+    )
     patch_chain: int = Field(
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
     )

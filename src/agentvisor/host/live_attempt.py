@@ -14,7 +14,8 @@ from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, 
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import AttemptStore, StoreLimits
+from agentvisor.host.attempt_store import AttemptStore
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
