@@ -143,7 +143,7 @@ class Door:
     def _check(self, what: str, size: int, limit: int, setting: str, way_out: str) -> None:
         if size > limit:
             raise ValueTooLarge(
-                f"{what} in thread {self._thread.thread_id} has {size} bytes, the limit is {limit} ({setting}): {way_out}",
+                f"{what} (thread {self._thread.thread_id}) has {size} bytes; limit: {limit} ({setting}): {way_out}",
                 size=str(size),
                 limit=str(limit),
             )
