@@ -38,7 +38,20 @@ _RECONNECT_SECONDS = 10.0
 """How long a lost request waits for the host to be there again."""
 _RETRY_SECONDS = 0.2
 
-_REPEATABLE = frozenset({"put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project"})
+_REPEATABLE = frozenset(
+    {
+        "put",
+        "put_writes",
+        "get",
+        "list",
+        "get_blobs",
+        "delta_history",
+        "delete_thread",
+        "delete_for_runs",
+        "prune",
+        "project",
+    }
+)
 """Requests that may reach the host twice and have one effect."""
 
 _Metadata = tuple[tuple[str, str], ...]

@@ -142,9 +142,9 @@ class Known:
                 if held.key:
                     self._keys.put((name.thread, held.key), value=True)
 
-    def forget(self, thread: str) -> None:
-        """Know nothing of a thread any more."""
+    def forget(self, thread: str | None) -> None:
+        """Know nothing of a thread any more; None: of any."""
         with self._lock:
-            self._keys.drop_where(lambda key: key[0] == thread)
-            self._lines.drop_where(lambda name: name.thread == thread)
-            self._checkpoints.drop_where(lambda name: name.thread == thread)
+            self._keys.drop_where(lambda key: thread in (None, key[0]))
+            self._lines.drop_where(lambda name: thread in (None, name.thread))
+            self._checkpoints.drop_where(lambda name: thread in (None, name.thread))

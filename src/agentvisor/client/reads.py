@@ -79,7 +79,7 @@ def get(name: CheckpointName, known: Known, versions_of: VersionsOf) -> Operatio
         return None
     message = reply.found.tuple
     here = known.namespace_values(name.thread, name.namespace)
-    loaded = yield from _load(name.thread, _keys([message]), here)
+    loaded = yield from load_values(name.thread, _keys([message]), here)
     found = _found(name.thread, message, loaded.values)
     versions = versions_of(found.record)
     channels = {one.channel: one.key for one in message.checkpoint.channels}
@@ -113,7 +113,7 @@ def list_page(thread: str, cursor: Cursor) -> Operation[Page]:
     values: dict[str, Mapping[bytes, Stored]] = {}
     for owner in dict.fromkeys(one.thread_id for one in listed):
         keys = _keys(one.tuple for one in listed if one.thread_id == owner)
-        loaded = yield from _load(owner if asked.all_threads else thread, keys, {})
+        loaded = yield from load_values(owner if asked.all_threads else thread, keys, {})
         values[owner] = loaded.values
     checkpoints = [_found(one.thread_id, one.tuple, values[one.thread_id]) for one in listed]
     left = None if cursor.left is None else cursor.left - len(listed)
@@ -135,7 +135,7 @@ def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class LoadedValues:
     """Values by key; and of those that were sent, what each is a difference from and of how many bytes."""
 
     values: dict[bytes, Stored]
@@ -151,7 +151,7 @@ class _Loaded:
         return Line.of(way[::-1], steps[::-1])
 
 
-def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[_Loaded]:
+def load_values(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[LoadedValues]:
     """The values of these keys; `here` are those whose bytes are here already."""
     values = dict(here)
     steps: dict[bytes, tuple[bytes, int]] = {}
@@ -168,7 +168,7 @@ def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Ope
                 steps[blob.key] = (blob.base, len(blob.data))
         if len(values) == before:
             raise Corrupt(f"the thread has no value {missing[0].hex()[:16]}, which a checkpoint of it names")
-    return _Loaded(values, steps)
+    return LoadedValues(values, steps)
 
 
 def _found(thread: str, message: store_pb2.CheckpointTuple, values: Mapping[bytes, Stored]) -> FoundCheckpoint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agentvisor.client.encoding import Typed, pack_write
 from agentvisor.client.known import CheckpointName, Known
@@ -21,10 +21,19 @@ def get_checkpoint(name: CheckpointName) -> store_pb2.StoreRequest:
 
 
 def put_writes(
-    name: CheckpointName, task_id: str, task_path: str, writes: Sequence[tuple[int, str, Typed]], limits: Limits
+    name: CheckpointName,
+    task_id: str,
+    task_path: str,
+    writes: Sequence[tuple[int, str, Typed]],
+    limits: Limits,
+    *,
+    delta_channels: Collection[str] = (),
 ) -> Operation[None]:
-    """Store what a task wrote, each as (index, channel, value)."""
-    packed = [pack_write(idx, channel, value) for idx, channel, value in writes]
+    """Store what a task wrote, each as (index, channel, value); what delta channels were written is state."""
+    packed = [
+        pack_write(idx, channel, value, is_state=idx >= 0 and channel in delta_channels)
+        for idx, channel, value in writes
+    ]
     for write in packed:
         for size, limit in (
             (write.size, limits.max_value_bytes),
@@ -56,6 +65,25 @@ def delete_thread(thread: str, known: Known) -> Operation[None]:
     known.forget(thread)
     yield store_pb2.StoreRequest(thread_id=thread, delete_thread=store_pb2.DeleteThread())
     known.forget(thread)
+
+
+def delete_for_runs(thread: str, run_ids: Sequence[str], known: Known) -> Operation[None]:
+    """Delete the checkpoints that these runs have made; without a thread, in every one that the caller may see."""
+    yield store_pb2.StoreRequest(thread_id=thread, delete_for_runs=store_pb2.DeleteForRuns(run_ids=run_ids))
+    known.forget(thread or None)
+
+
+def copy_thread(source: str, target: str, known: Known) -> Operation[None]:
+    """Copy everything that a thread's store holds to a thread that holds nothing yet."""
+    yield store_pb2.StoreRequest(thread_id=source, copy_thread=store_pb2.CopyThread(target_thread_id=target))
+    known.forget(target)
+
+
+def prune(threads: Sequence[str], strategy: str, known: Known) -> Operation[None]:
+    """Keep the newest checkpoint of every namespace ("keep_latest"), or nothing ("delete"); thread after thread."""
+    for thread in threads:
+        yield store_pb2.StoreRequest(thread_id=thread, prune=store_pb2.PruneThread(strategy=strategy))
+        known.forget(thread)
 
 
 def place(name: CheckpointName) -> str:
