@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentvisor.core import pruning
-from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation, Projection, Prune, PutBlobs, TaskWrites
+from agentvisor.core.records import Bone, Checkpoint, DeleteForRuns, Operation, Projection, Prune, PutBlobs, TaskWrites
 from agentvisor.core.store import Store
 
 
@@ -16,6 +16,8 @@ def apply(store: Store, operation: Operation) -> None:
         case Checkpoint():
             store.put_checkpoint(operation)
             pruning.after_put(store, operation)
+        case Bone():
+            store.add_bone(operation)
         case TaskWrites():
             if not pruning.is_pruned(store, operation.key):  # late, for what is gone: nothing could ever read it
                 store.put_writes(operation)

@@ -76,11 +76,16 @@ class Bone:
     namespace: Namespace
     checkpoint_id: CheckpointId
     parent_id: CheckpointId | None
+    """The nearest ancestor that is needed too: those between, which wrote nothing that counts, are gone."""
     channels: Mapping[str, BlobKey]
 
     @property
     def key(self) -> CheckpointKey:
         return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.namespace) + 96 + sum(len(channel) + 40 for channel in self.channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,7 @@ class Prune:
     keep_latest: bool
 
 
-Operation = PutBlobs | Checkpoint | TaskWrites | Projection | DeleteForRuns | Prune
+Operation = PutBlobs | Checkpoint | Bone | TaskWrites | Projection | DeleteForRuns | Prune
 """What an attempt may journal."""
 
 

@@ -9,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
+    Bone,
     Checkpoint,
     CheckpointTuple,
     DeleteForRuns,
@@ -81,6 +82,24 @@ def checkpoint_from_message(message: store_pb2.Checkpoint) -> Checkpoint:
         root_id=CheckpointId(_text(_field(message.metadata, "parents"), "")) or None,
         run_id=_text(message.metadata, "run_id"),
         delta_channels=tuple(sorted(_field(message.metadata, "counters_since_delta_snapshot").fields)),
+    )
+
+
+def bone_to_message(bone: Bone) -> store_pb2.Bone:
+    return store_pb2.Bone(
+        namespace=bone.namespace,
+        checkpoint_id=bone.checkpoint_id,
+        parent_id=bone.parent_id or "",
+        channels=[store_pb2.ChannelValue(channel=name, key=key) for name, key in bone.channels.items()],
+    )
+
+
+def bone_from_message(message: store_pb2.Bone) -> Bone:
+    return Bone(
+        Namespace(message.namespace),
+        CheckpointId(message.checkpoint_id),
+        CheckpointId(message.parent_id) if message.parent_id else None,
+        {one.channel: BlobKey(one.key) for one in message.channels},
     )
 
 
@@ -172,6 +191,8 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(project=projection_to_message(operation))
         case DeleteForRuns(run_ids):
             message = journal_pb2.Operation(delete_for_runs=store_pb2.DeleteForRuns(run_ids=sorted(run_ids)))
+        case Bone():
+            message = journal_pb2.Operation(put_bone=bone_to_message(operation))
         case Prune(keep_latest):
             message = journal_pb2.Operation(prune=store_pb2.PruneThread(strategy=_STRATEGIES[keep_latest]))
     return message.SerializeToString()
@@ -192,6 +213,8 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return projection_from_message(message.project)
         case "delete_for_runs":
             return DeleteForRuns(frozenset(message.delete_for_runs.run_ids))
+        case "put_bone":
+            return bone_from_message(message.put_bone)
         case "prune":
             return Prune(keep_latest=message.prune.strategy == _STRATEGIES[True])
         case _:

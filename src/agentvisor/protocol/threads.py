@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
-from agentvisor.core.records import Bone, Checkpoint
+from agentvisor.core.ids import Namespace, RunId, ThreadId
+from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
     blob_from_message,
     blob_to_message,
+    bone_from_message,
+    bone_to_message,
     checkpoint_from_message,
     checkpoint_to_message,
     projection_from_message,
@@ -118,24 +120,6 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
             thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
             for namespace, names in store.channels.items()
         ],
-    )
-
-
-def bone_to_message(bone: Bone) -> thread_pb2.Bone:
-    return thread_pb2.Bone(
-        namespace=bone.namespace,
-        checkpoint_id=bone.checkpoint_id,
-        parent_id=bone.parent_id or "",
-        channels=[store_pb2.ChannelValue(channel=name, key=key) for name, key in bone.channels.items()],
-    )
-
-
-def bone_from_message(message: thread_pb2.Bone) -> Bone:
-    return Bone(
-        Namespace(message.namespace),
-        CheckpointId(message.checkpoint_id),
-        CheckpointId(message.parent_id) if message.parent_id else None,
-        {one.channel: BlobKey(one.key) for one in message.channels},
     )
 
 

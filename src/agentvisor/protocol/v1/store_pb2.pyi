@@ -204,6 +204,37 @@ class Write(_message.Message):
 Global___Write: _TypeAlias = Write  # noqa: Y015
 
 @_typing.final
+class Bone(_message.Message):
+    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    PARENT_ID_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    parent_id: _builtins.str
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChannelValue]: ...
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        parent_id: _builtins.str = ...,
+        channels: _abc.Iterable[Global___ChannelValue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace", "parent_id", b"parent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bone: _TypeAlias = Bone  # noqa: Y015
+
+@_typing.final
 class TaskWrites(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -144,7 +144,7 @@ class Store(_message.Message):
     @_builtins.property
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceChannels]: ...
     @_builtins.property
-    def bones(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bone]: ...
+    def bones(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Bone]: ...
     def __init__(
         self,
         *,
@@ -153,7 +153,7 @@ class Store(_message.Message):
         projections: _abc.Iterable[_store_pb2.Projection] | None = ...,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         channels: _abc.Iterable[Global___NamespaceChannels] | None = ...,
-        bones: _abc.Iterable[Global___Bone] | None = ...,
+        bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -162,37 +162,6 @@ class Store(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Store: _TypeAlias = Store  # noqa: Y015
-
-@_typing.final
-class Bone(_message.Message):
-    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NAMESPACE_FIELD_NUMBER: _builtins.int
-    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
-    PARENT_ID_FIELD_NUMBER: _builtins.int
-    CHANNELS_FIELD_NUMBER: _builtins.int
-    namespace: _builtins.str
-    checkpoint_id: _builtins.str
-    parent_id: _builtins.str
-    @_builtins.property
-    def channels(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ChannelValue]: ...
-    def __init__(
-        self,
-        *,
-        namespace: _builtins.str = ...,
-        checkpoint_id: _builtins.str = ...,
-        parent_id: _builtins.str = ...,
-        channels: _abc.Iterable[_store_pb2.ChannelValue] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace", "parent_id", b"parent_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Bone: _TypeAlias = Bone  # noqa: Y015
 
 @_typing.final
 class NamespaceChannels(_message.Message):
@@ -394,6 +363,110 @@ class ReadThreadReply(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadThreadReply: _TypeAlias = ReadThreadReply  # noqa: Y015
+
+@_typing.final
+class ReadStorage(_message.Message):
+    """Asks how much a thread holds, and of what."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadStorage: _TypeAlias = ReadStorage  # noqa: Y015
+
+@_typing.final
+class ReadStorageReply(_message.Message):
+    """Bytes are those of the encoded state, about; what a live attempt has logged since its last fold is not in it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LeftOutEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    STATE_BYTES_FIELD_NUMBER: _builtins.int
+    UNSHEDDABLE_BYTES_FIELD_NUMBER: _builtins.int
+    LIMIT_BYTES_FIELD_NUMBER: _builtins.int
+    CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    NAMESPACES_FIELD_NUMBER: _builtins.int
+    BLOBS_FIELD_NUMBER: _builtins.int
+    BLOB_BYTES_FIELD_NUMBER: _builtins.int
+    PENDING_WRITES_FIELD_NUMBER: _builtins.int
+    PENDING_WRITE_BYTES_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    COMPACTIONS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
+    HISTORY_BYTES_FIELD_NUMBER: _builtins.int
+    state_bytes: _builtins.int
+    """The whole state, as a compaction would carry it."""
+    unsheddable_bytes: _builtins.int
+    """What no compaction leaves out."""
+    limit_bytes: _builtins.int
+    """What the state may have (storage.max_state)."""
+    checkpoints: _builtins.int
+    namespaces: _builtins.int
+    blobs: _builtins.int
+    blob_bytes: _builtins.int
+    pending_writes: _builtins.int
+    pending_write_bytes: _builtins.int
+    runs: _builtins.int
+    compactions: _builtins.int
+    history_events: _builtins.int
+    """Of the current execution."""
+    history_bytes: _builtins.int
+    @_builtins.property
+    def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """How much compactions have left out so far, by shedding step."""
+
+    def __init__(
+        self,
+        *,
+        state_bytes: _builtins.int = ...,
+        unsheddable_bytes: _builtins.int = ...,
+        limit_bytes: _builtins.int = ...,
+        checkpoints: _builtins.int = ...,
+        namespaces: _builtins.int = ...,
+        blobs: _builtins.int = ...,
+        blob_bytes: _builtins.int = ...,
+        pending_writes: _builtins.int = ...,
+        pending_write_bytes: _builtins.int = ...,
+        runs: _builtins.int = ...,
+        compactions: _builtins.int = ...,
+        left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        history_events: _builtins.int = ...,
+        history_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "history_bytes", b"history_bytes", "history_events", b"history_events", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadStorageReply: _TypeAlias = ReadStorageReply  # noqa: Y015
 
 @_typing.final
 class ReadBlobs(_message.Message):
