@@ -61,6 +61,7 @@ class Thread(_message.Message):
     FAILURE_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -71,6 +72,8 @@ class Thread(_message.Message):
     """Continue-as-new so far."""
     failure: _builtins.str
     """Loud end: what could not fit. Reads and delete still work, runs are refused."""
+    incarnation: _builtins.str
+    """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     @_builtins.property
     def config(self) -> _run_pb2.PinnedConfig: ...
     @_builtins.property
@@ -112,10 +115,11 @@ class Thread(_message.Message):
         failure: _builtins.str = ...,
         settings: _run_pb2.ThreadSettings | None = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        incarnation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -474,6 +478,9 @@ class ReadBlobs(_message.Message):
 
     KEYS_FIELD_NUMBER: _builtins.int
     HAVE_FIELD_NUMBER: _builtins.int
+    OUTLINES_FIELD_NUMBER: _builtins.int
+    outlines: _builtins.bool
+    """Every blob that is not among `have`, without its data."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
     @_builtins.property
@@ -485,10 +492,11 @@ class ReadBlobs(_message.Message):
         *,
         keys: _abc.Iterable[_builtins.bytes] | None = ...,
         have: _abc.Iterable[_builtins.bytes] | None = ...,
+        outlines: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["have", b"have", "keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["have", b"have", "keys", b"keys", "outlines", b"outlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -500,20 +508,30 @@ class ReadBlobsReply(_message.Message):
 
     BLOBS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
+    STORED_BYTES_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
+    stored_bytes: _builtins.int
+    """With outlines: size of the whole state."""
     @_builtins.property
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]:
         """Bases first; a reply holds about 1.5 MB: ask again for the rest."""
+
+    @_builtins.property
+    def active(self) -> Global___ActiveAttempt:
+        """With outlines: the attempt that may write when this was read, and how far it was applied."""
 
     def __init__(
         self,
         *,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         more: _builtins.bool = ...,
+        active: Global___ActiveAttempt | None = ...,
+        stored_bytes: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "more", b"more", "stored_bytes", b"stored_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
