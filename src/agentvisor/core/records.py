@@ -30,10 +30,23 @@ class Blob:
     base: BlobKey | None
     size: int
     depth: int
+    location: str = ""
+    """Where the data is in external storage; `data` is empty then."""
+    stored_size: int = 0
+    """Length of the data where it is not here."""
+
+    @property
+    def is_external(self) -> bool:
+        return bool(self.location)
+
+    @property
+    def data_bytes(self) -> int:
+        """Length of the data, wherever it is."""
+        return self.stored_size or len(self.data)
 
     @property
     def stored_bytes(self) -> int:
-        return len(self.data) + len(self.key) + len(self.type) + 16
+        return len(self.data) + len(self.key) + len(self.type) + len(self.location) + 16
 
 
 class CheckpointKey(NamedTuple):
@@ -98,6 +111,8 @@ class Write:
     data: bytes
     size: int  # decoded length where data is a zstd frame, else 0
     is_state: bool = False  # a delta channel's: never dropped, over a limit refused
+    key: BlobKey | None = None
+    """The value is this blob; `data` is empty then."""
 
     @property
     def may_go(self) -> bool:
@@ -106,7 +121,7 @@ class Write:
 
     @property
     def stored_bytes(self) -> int:
-        return len(self.data) + len(self.channel) + 24
+        return len(self.data) + len(self.channel) + 24 + (40 if self.key else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,10 @@ class GuestConfig(Section):
 
 
 class StorageConfig(Section):
-    """Sizes that are refused before anything is sent; Temporal's payload limit of 2 MiB is behind them."""
+    """What a thread may hold, and where values go that are too large for Temporal.
+
+    Sizes over these are refused before anything is sent; Temporal's payload limit of 2 MiB is behind them.
+    """
 
     max_inline_value: Size = Field(
         default=1_500_000, le=1_900_000, description="Stored (compressed) size of one channel value."
@@ -167,6 +170,16 @@ class StorageConfig(Section):
     )
     max_pending_write_bytes: Size = Field(
         default=1 * MIB, le=1_500_000, description="Size of a super-step's pending writes; past it, they are dropped."
+    )
+    url: str | None = Field(
+        default=None,
+        description="External storage for values over max_inline_value: file:///folder, s3://bucket/prefix, gs://, az://.",
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict[str, str], repr=False, description="Options of external storage, by obstore's names."
+    )
+    retry_for: Duration = Field(
+        default=timedelta(seconds=60), description="How long a run waits for external storage that does not answer."
     )
     patch_chain: int = Field(
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."

@@ -40,6 +40,8 @@ def blob_to_message(blob: Blob) -> store_pb2.Blob:
         base=blob.base or b"",
         size=blob.size,
         depth=blob.depth,
+        location=blob.location,
+        stored_size=blob.stored_size,
     )
 
 
@@ -52,6 +54,8 @@ def blob_from_message(message: store_pb2.Blob) -> Blob:
         base=BlobKey(message.base) if message.base else None,
         size=message.size,
         depth=message.depth,
+        location=message.location,
+        stored_size=message.stored_size,
     )
 
 
@@ -130,6 +134,7 @@ def writes_to_message(writes: TaskWrites) -> store_pb2.TaskWrites:
                 data=one.data,
                 size=one.size,
                 is_state=one.is_state,
+                key=one.key or b"",
             )
             for one in writes.writes
         ],
@@ -142,7 +147,18 @@ def writes_from_message(message: store_pb2.TaskWrites) -> TaskWrites:
         checkpoint_id=CheckpointId(message.checkpoint_id),
         task_id=message.task_id,
         task_path=message.task_path,
-        writes=tuple(Write(one.idx, one.channel, one.type, one.data, one.size, one.is_state) for one in message.writes),
+        writes=tuple(
+            Write(
+                one.idx,
+                one.channel,
+                one.type,
+                one.data,
+                one.size,
+                one.is_state,
+                BlobKey(one.key) if one.key else None,
+            )
+            for one in message.writes
+        ),
     )
 
 

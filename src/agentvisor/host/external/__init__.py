@@ -1,0 +1,1 @@
+"""External checkpoint storage: values too large for Temporal, in an object store."""
