@@ -6,40 +6,42 @@ operation: a value that the one has, the other has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Bone, Checkpoint, CheckpointKey
+from agentvisor.core.bones import leave_bones, needs, sweep_bones
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace
+from agentvisor.core.records import Checkpoint, CheckpointKey
 from agentvisor.core.store import Store
 
 
 def after_put(store: Store, checkpoint: Checkpoint) -> None:
     """Prune the namespace of a checkpoint that was just put, and what became stale by that."""
-    if store.keep > 0:
-        _prune_namespace(store, checkpoint.namespace, store.keep)
+    namespace, keep = checkpoint.namespace, store.keep
+    if keep <= 0 or len(store.checkpoints[namespace]) <= keep:
+        return
+    _prune_namespace(store, namespace, keep)
+    oldest = min(store.checkpoints[namespace])
+    _forget_orphans(store, namespace, oldest)
+    if namespace == ROOT:
+        _reclaim_namespaces(store, oldest)
 
 
 def keep_newest(store: Store, keep: int) -> None:
-    """Leave the newest `keep` checkpoints of every namespace."""
+    """Leave the newest `keep` checkpoints of every namespace; 0: nothing at all."""
     for namespace in list(store.checkpoints):
         if keep:
             _prune_namespace(store, namespace, keep)
         else:
             drop_namespace(store, namespace)
     if not keep:
-        store.tasks.clear()
+        for namespace in list(store.orphans):
+            _forget_orphans(store, namespace)
         store.drop_unreferenced_blobs()
 
 
 def _prune_namespace(store: Store, namespace: Namespace, keep: int) -> None:
     group = store.checkpoints[namespace]
     excess = len(group) - keep
-    if excess <= 0:
-        return
-    oldest = [min(group)] if excess == 1 else sorted(group)[:excess]
-    drop_checkpoints(store, namespace, oldest)
-    if namespace == ROOT:
-        _reclaim_namespaces(store, min(group))
+    if excess > 0:
+        drop_checkpoints(store, namespace, [min(group)] if excess == 1 else sorted(group)[:excess])
 
 
 def _reclaim_namespaces(store: Store, oldest_root: CheckpointId) -> None:
@@ -48,20 +50,34 @@ def _reclaim_namespaces(store: Store, oldest_root: CheckpointId) -> None:
     A namespace without a task id belongs to a subgraph that keeps its state between calls: it is never stale.
     """
     for root_id in [one for one in store.under if one < oldest_root]:
-        for namespace in [one for one in store.under[root_id] if ":" in one]:
+        for namespace in [one for one in store.under[root_id] if is_of_task(one)]:
             drop_namespace(store, namespace)
+    for namespace in [one for one in store.orphans if is_of_task(one) and one not in store.checkpoints]:
+        _forget_orphans(store, namespace, oldest_root)
+
+
+def is_of_task(namespace: Namespace) -> bool:
+    """Whether a namespace belongs to one task of one super-step, and not to a subgraph that keeps its state."""
+    return ":" in namespace
+
+
+def _forget_orphans(store: Store, namespace: Namespace, oldest: CheckpointId | None = None) -> None:
+    """Forget writes whose checkpoint never came, and would be pruned at once if it came now."""
+    for checkpoint_id in list(store.orphans.get(namespace, ())):
+        if oldest is None or checkpoint_id < oldest:
+            store.forget(CheckpointKey(namespace, checkpoint_id))
 
 
 def drop_namespace(store: Store, namespace: Namespace) -> None:
     """Forget a namespace with all that is in it."""
     store.set_head(namespace, None)
     for one in store.checkpoints.pop(namespace, {}).values():
-        store.release(one.channels.values())
-    for bone in store.bones.pop(namespace, {}).values():
-        store.release(bone.channels.values())
-    for index in (store.tasks, store.projections):
-        for key in [key for key in index if key.namespace == namespace]:
-            del index[key]
+        _drop(store, one)
+        store.forget(one.key)
+    for bone in list(store.bones.get(namespace, {}).values()):
+        store.forget(bone.key)
+        store.drop_bone(bone.key)
+    _forget_orphans(store, namespace)
     store.channels.pop(namespace, None)
 
 
@@ -71,60 +87,22 @@ def drop_checkpoints(store: Store, namespace: Namespace, doomed: list[Checkpoint
     gone = [group.pop(checkpoint_id) for checkpoint_id in doomed if checkpoint_id in group]
     if store.heads.get(namespace) not in group:
         store.set_head(namespace, group[max(group)] if group else None)
-    needed = delta_needs(store, namespace, gone)
+    needed = needs(store, namespace, gone)
+    leave_bones(store, gone, needed)
     for one in gone:
-        channels = needed.get(one.checkpoint_id)
-        if channels is None:
-            store.tasks.pop(one.key, None)
-        else:
-            _leave_bone(store, one, channels)
-        store.projections.pop(one.key, None)
-        store.release(one.channels.values())
-    _sweep_bones(store, namespace, needed)
+        if one.checkpoint_id not in needed:
+            store.forget(one.key)
+        _drop(store, one)
+    sweep_bones(store, namespace, needed)
     if not group:
         del store.checkpoints[namespace]
+        if is_of_task(namespace):
+            store.channels.pop(namespace, None)
 
 
-def _leave_bone(store: Store, one: Checkpoint, channels: set[str]) -> None:
-    seeds = {name: key for name in channels if (key := one.channels.get(name)) is not None}
-    store.add_bone(Bone(one.namespace, one.checkpoint_id, one.parent_id, seeds))
-    tasks = store.tasks.get(one.key, {})
-    for task_id, task in list(tasks.items()):
-        task.writes = {idx: write for idx, write in task.writes.items() if idx >= 0 and write.channel in channels}
-        if not task.writes:
-            del tasks[task_id]
-
-
-def _sweep_bones(store: Store, namespace: Namespace, needed: dict[CheckpointId, set[str]]) -> None:
-    bones = store.bones.get(namespace, {})
-    for checkpoint_id in [one for one in bones if one not in needed]:
-        bone = bones.pop(checkpoint_id)
-        store.tasks.pop(bone.key, None)
-        store.release(bone.channels.values())
-    if not bones:
-        store.bones.pop(namespace, None)
-
-
-def delta_needs(store: Store, namespace: Namespace, gone: list[Checkpoint]) -> dict[CheckpointId, set[str]]:
-    """Which ancestors the delta channels of the namespace's checkpoints are made of, and which channels of each."""
-    group = store.checkpoints.get(namespace, {})
-    parents: dict[CheckpointId, tuple[CheckpointId | None, Mapping[str, BlobKey]]] = {
-        one.checkpoint_id: (one.parent_id, one.channels) for one in store.bones.get(namespace, {}).values()
-    }
-    for one in (*gone, *group.values()):
-        parents[one.checkpoint_id] = (one.parent_id, {name: key for name, key in one.channels.items() if key})
-    needed: dict[CheckpointId, set[str]] = {}
-    for one in group.values():
-        for channel in one.delta_channels:
-            if one.channels.get(channel) is not None:
-                continue
-            at = one.parent_id
-            while at is not None and at in parents and channel not in needed.setdefault(at, set()):
-                needed[at].add(channel)
-                at, held = parents[at]
-                if channel in held:
-                    break
-    return {checkpoint_id: channels for checkpoint_id, channels in needed.items() if channels}
+def _drop(store: Store, one: Checkpoint) -> None:
+    store.freed += one.stored_bytes
+    store.release(one.channels.values())
 
 
 def delete_for_runs(store: Store, run_ids: frozenset[str]) -> None:
@@ -138,6 +116,6 @@ def delete_for_runs(store: Store, run_ids: frozenset[str]) -> None:
 def is_pruned(store: Store, key: CheckpointKey) -> bool:
     """Whether a checkpoint is older than all that its full namespace keeps, and gone."""
     group = store.checkpoints.get(key.namespace)
-    if store.keep <= 0 or group is None or len(group) < store.keep or key.checkpoint_id in group:
+    if store.keep <= 0 or group is None or len(group) < store.keep or store.is_here(key):
         return False
-    return key.checkpoint_id < min(group) and key.checkpoint_id not in store.bones.get(key.namespace, {})
+    return key.checkpoint_id < min(group)

@@ -49,8 +49,12 @@ class Store:
     """The namespaces of subgraphs by the root's checkpoint that their head runs under..."""
     roots: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
     """...and that checkpoint by namespace."""
+    orphans: dict[Namespace, set[CheckpointId]] = field(default_factory=dict[Namespace, set[CheckpointId]])
+    """Checkpoints that are not here although writes or a projection of theirs are: they may come, or never will."""
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
+    freed: int = 0
+    """Bytes of all that was forgotten so far, about as encoded."""
 
     def put_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Add it, or put it in the place of one with the same id."""
@@ -61,6 +65,9 @@ class Store:
         self._hold(checkpoint.channels.values())
         if replaced is not None:
             self.release(replaced.channels.values())
+        else:
+            self.drop_bone(checkpoint.key)  # it is back, whole
+            self._adopt(checkpoint.key)
         head = self.heads.get(namespace)
         if head is None or checkpoint.checkpoint_id >= head:
             self.set_head(namespace, checkpoint)
@@ -81,14 +88,54 @@ class Store:
             self.under.setdefault(checkpoint.root_id, set()).add(namespace)
 
     def add_bone(self, bone: Bone) -> None:
-        self.bones.setdefault(bone.namespace, {})[bone.checkpoint_id] = bone
+        """Add it, or put it in the place of one with the same id."""
+        group = self.bones.setdefault(bone.namespace, {})
+        replaced = group.get(bone.checkpoint_id)
+        group[bone.checkpoint_id] = bone
         self._hold(bone.channels.values())
+        if replaced is not None:
+            self.release(replaced.channels.values())
+        self._adopt(bone.key)
+
+    def drop_bone(self, key: CheckpointKey) -> None:
+        bones = self.bones.get(key.namespace, {})
+        bone = bones.pop(key.checkpoint_id, None)
+        if bone is not None:
+            self.freed += bone.stored_bytes
+            self.release(bone.channels.values())
+            if not bones:
+                del self.bones[key.namespace]
+
+    def forget(self, key: CheckpointKey) -> None:
+        """Drop the writes and the projection under a checkpoint."""
+        for task in self.tasks.pop(key, {}).values():
+            self.freed += sum(write.stored_bytes for write in task.writes.values())
+        projection = self.projections.pop(key, None)
+        if projection is not None:
+            self.freed += projection.stored_bytes
+        self._adopt(key)
+
+    def is_here(self, key: CheckpointKey) -> bool:
+        """Whether the checkpoint, or what is left of it, is here."""
+        namespace, checkpoint_id = key
+        return checkpoint_id in self.checkpoints.get(namespace, {}) or checkpoint_id in self.bones.get(namespace, {})
+
+    def _note(self, key: CheckpointKey) -> None:
+        if not self.is_here(key):
+            self.orphans.setdefault(key.namespace, set()).add(key.checkpoint_id)
+
+    def _adopt(self, key: CheckpointKey) -> None:
+        orphans = self.orphans.get(key.namespace)
+        if orphans is not None:
+            orphans.discard(key.checkpoint_id)
+            if not orphans:
+                del self.orphans[key.namespace]
 
     # --- blobs -----------------------------------------------------------------------------------------------------
 
     def has_blob(self, key: BlobKey) -> bool:
-        """Whether the thread has it for sure, here or where this store was read from."""
-        return key in self.blobs or self.references.get(key, 0) > 0
+        """Whether the thread has it for sure: what nothing needs may be here still, and is gone where it counts."""
+        return self.references.get(key, 0) > 0
 
     def add_blob(self, blob: Blob) -> None:
         if blob.key not in self.blobs:
@@ -99,8 +146,10 @@ class Store:
     def discard_blob(self, key: BlobKey) -> None:
         """Remove a blob that nothing needs, and what only it needed."""
         blob = self.blobs.pop(key, None)
-        if blob is not None and blob.base is not None:
-            self.release([blob.base])
+        if blob is not None:
+            self.freed += blob.stored_bytes
+            if blob.base is not None:
+                self.release([blob.base])
 
     def _hold(self, keys: Iterable[BlobKey | None]) -> None:
         for key in keys:
@@ -118,10 +167,15 @@ class Store:
                 continue
             self.references.pop(key, None)
             blob = self.blobs.pop(key, None)
-            if blob is not None and blob.base is not None:
-                waiting.append(blob.base)
+            if blob is not None:
+                self.freed += blob.stored_bytes
+                if blob.base is not None:
+                    waiting.append(blob.base)
+
+    # --- writes and projections ------------------------------------------------------------------------------------
 
     def put_writes(self, writes: TaskWrites) -> None:
+        self._note(writes.key)
         tasks = self.tasks.setdefault(writes.key, {})
         task = tasks.setdefault(writes.task_id, Task(writes.task_path))
         for write in writes.writes:
@@ -131,6 +185,7 @@ class Store:
                 task.writes.setdefault(write.idx, write)
 
     def project(self, projection: Projection) -> None:
+        self._note(projection.key)
         self.projections[projection.key] = projection
         if projection.channels:
             self.channels[projection.namespace] = projection.channels
@@ -204,21 +259,6 @@ class Store:
         one = self.checkpoints.get(namespace, {}).get(checkpoint_id) or self.bones.get(namespace, {}).get(checkpoint_id)
         return None if one is None else (one.parent_id, one.channels)
 
-    def stored_bytes(self) -> int:
-        """Size of all that is here, about as it is encoded."""
-        return (
-            sum(blob.stored_bytes for blob in self.blobs.values())
-            + sum(one.stored_bytes for one in self.all_checkpoints())
-            + sum(
-                write.stored_bytes
-                for tasks in self.tasks.values()
-                for task in tasks.values()
-                for write in task.writes.values()
-            )
-            + sum(one.stored_bytes for one in self.projections.values())
-            + sum(64 + 40 * len(bone.channels) for group in self.bones.values() for bone in group.values())
-        )
-
     # --- keeping it small ------------------------------------------------------------------------------------------
 
     def referenced(self, checkpoints: Iterable[Checkpoint]) -> list[Blob]:
@@ -235,25 +275,3 @@ class Store:
         for key in [key for key in self.blobs if key not in self.references]:
             self.discard_blob(key)
         return before - len(self.blobs)
-
-    def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
-        """Size of what no compaction leaves out: heads, writes to them, and writes whose checkpoint has not come.
-
-        With `coming`: as it will be once that checkpoint is put, whose blobs are here already.
-        """
-        heads = {namespace: self.checkpoints[namespace][head] for namespace, head in self.heads.items()}
-        if coming is not None:
-            head = heads.get(coming.namespace)
-            if head is None or coming.checkpoint_id >= head.checkpoint_id:
-                heads[coming.namespace] = coming
-        blobs = sum(blob.stored_bytes for blob in self.referenced(heads.values()))
-        records = sum(head.stored_bytes for head in heads.values())
-        kept = {head.key for head in heads.values()}
-        writes = sum(
-            one.stored_bytes
-            for key in self.tasks
-            if key in kept or key.checkpoint_id not in self.checkpoints.get(key.namespace, {})
-            for one in self.pending(key)
-        )
-        projections = sum(one.stored_bytes for key, one in self.projections.items() if key in kept)
-        return blobs + records + writes + projections

@@ -25,8 +25,11 @@ from agentvisor.core.runs import (
     restart_delay_ms,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.weighing import unsheddable_bytes
 
 STATE_VERSION = 1
+_INTERRUPT = -3
+"""Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
 ATTACH_OFFERS = 3
 """How often a live guest's host is offered its token before the guest counts as gone (REATTACH)."""
 
@@ -295,12 +298,15 @@ class Thread:
         self._record_end(self.runs[self.active.run_id], close, now_ms)
         self.active = None
 
+    def ended_runs(self) -> list[Run]:
+        """In order of acceptance."""
+        return [run for run in self.runs.values() if run.status.terminal]
+
     def prune_runs(self) -> None:
         """Keep the newest finished runs, as many as the settings say."""
         keep = self.settings.run_history
-        ended = [run.run_id for run in self.runs.values() if run.status.terminal]
-        for run_id in ended[:-keep] if keep > 0 else ():
-            del self.runs[run_id]
+        for run in self.ended_runs()[:-keep] if keep > 0 else ():
+            del self.runs[run.run_id]
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
@@ -347,24 +353,44 @@ class Thread:
             return ThreadStatus.BUSY
         last = self.last_agent_run
         if last is None:
-            return ThreadStatus.IDLE
+            return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
         return ThreadStatus.INTERRUPTED if last.paused or self._stopped_short(last) else ThreadStatus.IDLE
 
+    def _asks(self) -> bool:
+        """A thread without runs, a copy or one that a client outside writes, waits for an answer."""
+        head = self.store.get(ROOT)
+        if head is None:
+            return False
+        # As LangGraph reads writes: a task has finished once it wrote anything but control writes.
+        return any(
+            any(one.idx == _INTERRUPT for one in task.writes) and all(one.idx < 0 for one in task.writes)
+            for task in head.pending
+        )
+
     def _stopped_short(self, run: Run) -> bool:
         """A cancelled run left work: the root's head has something next."""
-        if run.status is not RunStatus.INTERRUPTED:
-            return False
+        return run.status is RunStatus.INTERRUPTED and self._has_next()
+
+    def _has_next(self) -> bool:
         head = self.store.get(ROOT)
         projection = self.store.projections.get(head.checkpoint.key) if head else None
         return projection is not None and bool(projection.next)
 
     def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
         """Bytes that every compaction must carry: heads (with the one that is coming), and runs that wait or run."""
-        waiting = sum(len(run.spec.body) for run in self.runs.values() if not run.status.terminal)
-        return self.store.unsheddable_bytes(coming) + waiting + len(self.metadata) + 1024
+        runs = sum(
+            256 + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message)
+            + (0 if run.status.terminal else len(run.spec.body))
+            for run in (*self.ended_runs()[-1:], *(one for one in self.runs.values() if not one.status.terminal))
+        )  # fmt: skip
+        return unsheddable_bytes(self.store, coming) + runs + len(self.metadata) + 1024
 
     def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms
         self.revision += 1
+
+
+def _attempt_bytes(attempt: Attempt) -> int:
+    return 64 + len(attempt.host_id) + len(attempt.reason)

@@ -75,7 +75,9 @@ class AttemptStore:
             case "delete_for_runs":
                 return await self._apply(DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             case "prune":
-                return await self._apply(Prune(keep_latest=request.prune.strategy != "delete"))
+                return await self._apply(Prune(keep_latest=keeps_latest(request.prune)))
+            case "copy_thread":
+                raise PermissionRefused("a run works on its own thread alone: copy threads from outside, or over HTTP")
             case "delete_thread":
                 raise PermissionRefused("a run cannot delete the thread that it runs on: delete it over HTTP")
             case kind:
@@ -96,7 +98,7 @@ class AttemptStore:
                 for blob in reversed(fresh):  # not journalled: a later put must bring it again
                     self._store.discard_blob(blob.key)
                 raise
-            durable = self._log([*_batches(fresh), checkpoint], Urgency.NOW)
+            durable = self._log([*batches(fresh), checkpoint], Urgency.NOW)
         await durable
         return _STORED
 
@@ -107,12 +109,32 @@ class AttemptStore:
         await durable
         return _STORED
 
+    @property
+    def limits(self) -> StoreLimits:
+        return self._limits
+
+    @property
+    def keep(self) -> int:
+        """Checkpoints kept in each namespace; 0 or less: all."""
+        return self._store.keep
+
+    @property
+    def holds_checkpoints(self) -> bool:
+        return bool(self._store.checkpoints)
+
+    async def bring(self, operations: list[Operation]) -> None:
+        """Journal operations of another thread's store, which were checked when they came into that one."""
+        async with self._putting:
+            durable = self._log(operations, Urgency.NOW)
+            self._door = Door(self._thread, self._limits)  # which weighs the thread anew
+        await durable
+
     async def _check_blobs(self, messages: Iterable[store_pb2.Blob], checkpoint: Checkpoint, fresh: list[Blob]) -> None:
         """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
         names = {key: name for name, key in checkpoint.channels.items() if key is not None}
         for message in messages:
             blob = blob_from_message(message)
-            if self._store.has_blob(blob.key):
+            if self._is_there(blob.key, fresh):
                 continue
             limit = self._limits.max_inline_value
             if blob.stored_bytes > limit:
@@ -122,17 +144,21 @@ class AttemptStore:
                     channel=names.get(blob.key, ""),
                     limit=str(limit),
                 )
-            if blob.base is not None and not self._store.has_blob(blob.base):
+            if blob.base is not None and not self._is_there(blob.base, fresh):
                 # It may still be in the workflow, which has not yet applied what prunes it: it will be gone.
                 raise Corrupt(f"channel {names.get(blob.key, '?')!r} is a difference from a value that is gone")
             await self._shelf.check(blob)
             self._store.add_blob(blob)
             fresh.append(blob)
         for key, name in names.items():
-            if not self._store.has_blob(key):
+            if not self._is_there(key, fresh):
                 raise Corrupt(
                     f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
                 )
+
+    def _is_there(self, key: BlobKey, fresh: list[Blob]) -> bool:
+        """What nothing needs may be at hand, loaded for a reader, and is gone in the workflow once it has caught up."""
+        return self._store.has_blob(key) or any(blob.key == key for blob in fresh)
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = self._door.admitted_writes(writes_from_message(message))
@@ -164,7 +190,17 @@ class AttemptStore:
         return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
 
 
+STRATEGIES = {"keep_latest": True, "delete": False}
 _STORED = store_pb2.StoreReply(stored=store_pb2.Stored())
+
+
+def keeps_latest(asked: store_pb2.PruneThread) -> bool:
+    """Whether a strategy keeps the newest checkpoints, or nothing; `InvalidInput` for one that does not exist."""
+    if asked.strategy not in STRATEGIES:
+        raise InvalidInput(
+            f"there is no prune strategy {asked.strategy[:40]!r}: use 'keep_latest' or 'delete'", field="strategy"
+        )
+    return STRATEGIES[asked.strategy]
 
 
 def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
@@ -238,7 +274,7 @@ def matches(metadata: bytes, wanted: Struct) -> bool:
     return all(key in fields and fields[key] == value for key, value in wanted.fields.items())
 
 
-def _batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
+def batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
     """Blobs in operations of a bounded size, so that no signal carries more than one large value."""
     batch, size = list[Blob](), 0
     for blob in blobs:

@@ -37,10 +37,15 @@ class BlobShelf:
         """The blobs with what they are based on, bases first; what the caller has is left out."""
         wanted = list(keys)
         missing = [key for key in wanted if self._incomplete(key, have)]
-        if missing:
-            for blob in await self._load(missing):
+        loaded = {blob.key: blob for blob in (await self._load(missing) if missing else ())}
+        # What is based on another first: it needs that one. What nothing needs (any more) is handed on, and not kept:
+        # the workflow drops it as soon as it has caught up, and nobody may build on it.
+        for blob in reversed(list(loaded.values())):
+            if self._store.has_blob(blob.key):
                 self._store.add_blob(blob)
-        return self._store.chain(wanted, have=have)
+        if all(key in self._store.blobs for key in loaded):
+            return self._store.chain(wanted, have=have)
+        return Store(blobs=loaded | self._store.blobs).chain(wanted, have=have)
 
     def _incomplete(self, key: BlobKey, have: frozenset[BlobKey]) -> bool:
         at: BlobKey | None = key

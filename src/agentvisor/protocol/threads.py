@@ -44,10 +44,11 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
 
 
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
-    """A run; without `whole` its input, command and output are left out."""
+    """A run; without `whole` its input, command and output are left out, of a bare one more."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
+    whole = whole and not run.bare
     if not whole:
-        for name in ("input", "command", "context"):
+        for name in ("input", "command", "context", *(("config", "kwargs", "metadata") if run.bare else ())):
             spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     return run_pb2.Run(
         spec=spec,
@@ -108,8 +109,9 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
     """The part of a store that belongs to these checkpoints; writes without a checkpoint always come along."""
     chosen = list(checkpoints)
     keys = {one.key for one in chosen}
-    known = {one.key for one in store.all_checkpoints()}
-    wanted = [key for key in store.tasks if key in keys or key not in known]
+    wanted = [
+        key for key in store.tasks if key in keys or key.checkpoint_id not in store.checkpoints.get(key.namespace, {})
+    ]
     return thread_pb2.Store(
         checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
         orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
