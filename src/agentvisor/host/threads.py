@@ -23,7 +23,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Conflict, InvalidInput, NotFound, Unavailable, ValueTooLarge
+from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLarge, Unavailable, ValueTooLarge
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
@@ -35,7 +35,7 @@ from agentvisor.host.threads_read import ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.threads import run_from_message, settings_to_message
+from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
 
 _RPC_TIMEOUT = timedelta(seconds=10)
@@ -70,10 +70,27 @@ class Threads:
 
     async def create(self, thread_id: ThreadId, metadata: Mapping[str, object], *, exist_ok: bool) -> Thread:
         """Create a thread. `Conflict` where it exists, unless that is fine."""
+        await self._start(thread_id, self._initial(thread_id, metadata), exist_ok=exist_ok)
+        return await self.get(thread_id)
+
+    async def create_from(self, thread: Thread) -> None:
+        """Create a thread that begins with what another one holds, all at once; upkeep and pins are those of today."""
+        defaults = self._defaults
+        thread.settings, thread.pending_writes_enabled = defaults.settings, defaults.pending_writes_enabled
+        state, limit = thread_to_message(thread).SerializeToString(), defaults.settings.state_bytes
+        if len(state) > limit:
+            raise StateTooLarge(
+                f"the copy would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
+                size=str(len(state)),
+                limit=str(limit),
+            )
+        await self._start(thread.thread_id, state, exist_ok=False)
+
+    async def _start(self, thread_id: ThreadId, state: bytes, *, exist_ok: bool) -> None:
         try:
             await self._client.start_workflow(
                 WORKFLOW,
-                self._initial(thread_id, metadata),
+                state,
                 id=thread_id,
                 task_queue=self._defaults.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
@@ -84,7 +101,6 @@ class Threads:
                 raise Conflict(f"thread {thread_id} exists already", thread_id=thread_id) from error
         except RPCError as error:
             raise unavailable(thread_id, error) from error
-        return await self.get(thread_id)
 
     def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> bytes:
         now = int(time() * 1000)
@@ -171,7 +187,9 @@ class Threads:
         offset: int,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
-        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'"]
+        # Threads of other deployments on the same Temporal are not ours to answer for.
+        queue = _plain(self._defaults.task_queue)
+        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
         if ids is not None:
