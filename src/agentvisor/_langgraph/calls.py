@@ -24,8 +24,9 @@ from agentvisor.client.histories import FoundHistory, delta_history
 from agentvisor.client.known import CheckpointName
 from agentvisor.client.operations import Call, begin
 from agentvisor.client.put import NewCheckpoint, Put
+from agentvisor.client.put_writes import PutWrites
 from agentvisor.client.reads import Cursor, FoundCheckpoint, Page, get, list_page
-from agentvisor.client.requests import copy_thread, delete_for_runs, delete_thread, prune, put_writes
+from agentvisor.client.requests import copy_thread, delete_for_runs, delete_thread, prune
 from agentvisor.protocol.metadata import metadata_to_struct
 
 
@@ -87,8 +88,11 @@ class Calls:
                 for idx, (channel, value) in enumerate(writes)
             ]
             deltas = delta_names.delta_names()
-            storing = put_writes(name, task_id, task_path, dumped, connection.limits, delta_channels=deltas)
-            return begin(storing, connection.transport)
+            limits, known = connection.limits, connection.known
+            storing = PutWrites(name, task_id, task_path, dumped, limits=limits, known=known, delta_channels=deltas)
+            for part in storing.ahead():
+                connection.transport.submit(part)
+            return begin(storing.run(), connection.transport)
 
     def delete_thread(self, thread_id: str) -> Call[None]:
         deleting = delete_thread(allowed_thread(thread_id), self.connection.known)

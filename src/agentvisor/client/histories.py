@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentvisor.client.encoding import Typed, unpack_write
+from agentvisor.client.encoding import Typed
 from agentvisor.client.known import CheckpointName, Known
 from agentvisor.client.operations import Operation
-from agentvisor.client.reads import load_values
+from agentvisor.client.reads import load_values, written
 from agentvisor.protocol.v1 import store_pb2
 
 
@@ -28,11 +28,17 @@ def delta_history(name: CheckpointName, channels: Sequence[str], known: Known) -
     reply = yield store_pb2.StoreRequest(thread_id=name.thread, delta_history=asked)
     found = reply.delta_history.channels
     here = known.namespace_values(name.thread, name.namespace)
-    loaded = yield from load_values(name.thread, list({one.seed: None for one in found if one.seed}), here)
+    written_keys = [write.key for one in found for task in one.writes for write in task.writes]
+    keys = dict.fromkeys([*(one.seed for one in found), *written_keys])
+    loaded = yield from load_values(name.thread, [key for key in keys if key], here)
     return {
         one.channel: FoundHistory(
             seed=(loaded.values[one.seed].type, loaded.values[one.seed].data) if one.seed else None,
-            writes=[(task.task_id, write.channel, unpack_write(write)) for task in one.writes for write in task.writes],
+            writes=[
+                (task.task_id, write.channel, written(write, loaded.values))
+                for task in one.writes
+                for write in task.writes
+            ],
         )
         for one in found
     }

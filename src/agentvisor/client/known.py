@@ -99,6 +99,11 @@ class Known:
         with self._lock:
             return self._keys.get((thread, key)) is not None
 
+    def set_stored(self, thread: str, key: bytes) -> None:
+        """Note that the thread has the value of that key."""
+        with self._lock:
+            self._keys.put((thread, key), value=True)
+
     def line(self, name: ChannelName) -> Line | None:
         with self._lock:
             return self._lines.get(name)

@@ -11,6 +11,7 @@ from agentvisor.client.encoding import Typed, unpack_record, unpack_write
 from agentvisor.client.known import ChannelName, CheckpointName, Held, Known, Version
 from agentvisor.client.line import Line
 from agentvisor.client.operations import Operation
+from agentvisor.client.parts import fetch
 from agentvisor.client.requests import get_checkpoint
 from agentvisor.core.errors import Corrupt
 from agentvisor.protocol.blobs import Stored, decode, stored
@@ -131,7 +132,12 @@ def _after(asked: store_pb2.ListCheckpoints, last: store_pb2.ListedCheckpoint) -
 
 
 def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> list[bytes]:
-    return list(dict.fromkeys(one.key for found in tuples for one in found.checkpoint.channels if one.key))
+    """Of every value that is a blob: what channels hold, and large writes."""
+    keys: dict[bytes, None] = {}
+    for found in tuples:
+        keys.update((one.key, None) for one in found.checkpoint.channels if one.key)
+        keys.update((one.key, None) for task in found.pending for one in task.writes if one.key)
+    return list(keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,7 @@ def load_values(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) 
         )
         before = len(values)
         for blob in reply.blobs.blobs:
+            yield from fetch(thread, blob)
             base = values.get(blob.base) if blob.base else None
             data = decode(blob, None if base is None else base.data, MAX_VALUE)
             values[blob.key] = stored(blob, data, base)
@@ -180,6 +187,13 @@ def _found(thread: str, message: store_pb2.CheckpointTuple, values: Mapping[byte
         metadata=checkpoint.metadata,
         values={one.channel: (values[one.key].type, values[one.key].data) for one in checkpoint.channels if one.key},
         pending=[
-            (task.task_id, write.channel, unpack_write(write)) for task in message.pending for write in task.writes
+            (task.task_id, write.channel, written(write, values)) for task in message.pending for write in task.writes
         ],
     )
+
+
+def written(write: store_pb2.Write, values: Mapping[bytes, Stored]) -> Typed:
+    """The value of a pending write, which may be a blob."""
+    if write.key:
+        return values[write.key].type, values[write.key].data
+    return unpack_write(write)

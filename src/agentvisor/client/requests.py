@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from agentvisor.client.encoding import Typed, pack_write
 from agentvisor.client.known import CheckpointName, Known
 from agentvisor.client.operations import Operation
-from agentvisor.core.errors import ValueTooLarge
-from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.v1 import store_pb2
+
+WAYS_OUT = (
+    "store a reference to large data instead, raise the limit, or configure storage.url (external storage), which "
+    "takes values up to storage.max_value"
+)
+"""What to do about a value that is too large."""
 
 
 def get_checkpoint(name: CheckpointName) -> store_pb2.StoreRequest:
@@ -17,45 +20,6 @@ def get_checkpoint(name: CheckpointName) -> store_pb2.StoreRequest:
     return store_pb2.StoreRequest(
         thread_id=name.thread,
         get=store_pb2.GetCheckpoint(namespace=name.namespace, checkpoint_id=name.checkpoint_id),
-    )
-
-
-def put_writes(
-    name: CheckpointName,
-    task_id: str,
-    task_path: str,
-    writes: Sequence[tuple[int, str, Typed]],
-    limits: Limits,
-    *,
-    delta_channels: Collection[str] = (),
-) -> Operation[None]:
-    """Store what a task wrote, each as (index, channel, value); what delta channels were written is state."""
-    packed = [
-        pack_write(idx, channel, value, is_state=idx >= 0 and channel in delta_channels)
-        for idx, channel, value in writes
-    ]
-    for write in packed:
-        for size, limit in (
-            (write.size, limits.max_value_bytes),
-            (len(write.data), limits.max_stored_bytes),
-        ):
-            if size > limit:
-                raise ValueTooLarge(
-                    f"the write of task {task_id} to channel {write.channel!r} of {place(name)} has {size} bytes, "
-                    f"the limit is {limit}: store a reference to large data instead, or raise the limit",
-                    channel=write.channel,
-                    size=str(size),
-                    limit=str(limit),
-                )
-    yield store_pb2.StoreRequest(
-        thread_id=name.thread,
-        put_writes=store_pb2.TaskWrites(
-            namespace=name.namespace,
-            checkpoint_id=name.checkpoint_id,
-            task_id=task_id,
-            task_path=task_path,
-            writes=packed,
-        ),
     )
 
 

@@ -185,6 +185,11 @@ class StorageConfig(Section):
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
     )
 
+    @property
+    def max_stored_value(self) -> int:
+        """Stored size of one value, wherever it is stored."""
+        return self.max_value if self.url else self.max_inline_value
+
 
 class DevConfig(Section):
     """The embedded Temporal server."""

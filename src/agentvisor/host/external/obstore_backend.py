@@ -55,7 +55,7 @@ class ObstoreBackend:
                         await self._store.delete_async(path)
 
     async def list(self, prefix: str) -> AsyncIterator[str]:
-        async for some in self._store.list(prefix):
+        async for some in self._store.list(prefix):  # pyright: ignore[reportUnknownMemberType] - needs pyarrow's types
             for one in some:
                 yield one["path"]
 
@@ -66,9 +66,7 @@ def open_obstore(url: str, options: Mapping[str, str]) -> ObstoreBackend:
     if parts.scheme == "file":
         folder = Path(unquote(parts.path))
         if parts.netloc or not folder.is_absolute():
-            raise InvalidInput(
-                f"storage.url {url!r}: a folder is written file:///absolute/path", field="storage.url"
-            )
+            raise InvalidInput(f"storage.url {url!r}: a folder is written file:///absolute/path", field="storage.url")
         # Folders go with their last object: their names hold thread ids.
         return ObstoreBackend(LocalStore(folder, automatic_cleanup=True, mkdir=True), folder)
     config = cast("S3Config", dict(options))
