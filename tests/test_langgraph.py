@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.client.hosts import way_to
 from tests.client.store_double import StoreDouble
-from tests.langgraph_conformance import assert_conforms
+from tests.langgraph_conformance import assert_conforms, assert_delta_history
 from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
 
 from agentvisor.client.transport import Transport
@@ -25,6 +25,7 @@ async def test_langgraphs_own_conformance_suite_passes(way: str) -> None:
             yield AgentVisorCheckpointer(transport=transport)
 
     await assert_conforms(fresh_saver)
+    await assert_delta_history(fresh_saver)
 
 
 # --- what a checkpoint holds ---------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agentvisor.core.applying import apply
-from agentvisor.core.errors import AgentVisorError, Corrupt, InvalidInput
+from agentvisor.core.copying import needed_blobs, operations
+from agentvisor.core.errors import AgentVisorError, Conflict, Corrupt, InvalidInput, NotFound
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Checkpoint, CheckpointTuple, PutBlobs
+from agentvisor.core.records import Checkpoint, CheckpointTuple, DeleteForRuns, Prune, PutBlobs
 from agentvisor.core.store import Store
+from agentvisor.host.attempt_store import delta_history, keeps_latest
 from agentvisor.protocol.blobs import decode
 from agentvisor.protocol.convert import (
     blob_from_message,
@@ -69,6 +71,10 @@ class StoreDouble:
         return [request.put for request in self.asked("put")]
 
     def _answer(self, thread_id: str | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        if request.WhichOneof("kind") == "delete_for_runs":
+            for one in self.threads.values() if not thread_id else [self.threads[thread_id]]:
+                apply(one.store, DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
+            return store_pb2.StoreReply(stored=store_pb2.Stored())
         if thread_id is None:
             return self._list(request.list, self.threads)
         if request.WhichOneof("kind") in {"put", "put_writes"}:
@@ -87,8 +93,14 @@ class StoreDouble:
                 return self._list(request.list, {thread_id: thread})
             case "get_blobs":
                 return self._get_blobs(thread, request.get_blobs)
+            case "delta_history":
+                return delta_history(thread.store, request.delta_history)
             case "delete_thread":
                 self.threads.pop(thread_id, None)
+            case "prune":
+                apply(thread.store, Prune(keeps_latest(request.prune)))
+            case "copy_thread":
+                self._copy(thread_id, request.copy_thread.target_thread_id)
             case kind:
                 raise InvalidInput(f"unknown request {kind}")
         return store_pb2.StoreReply(stored=store_pb2.Stored())
@@ -108,6 +120,18 @@ class StoreDouble:
             raise Corrupt("a channel names a value that the thread does not have")
         apply(thread.store, checkpoint)
         return store_pb2.StoreReply(stored=store_pb2.Stored())
+
+    def _copy(self, source_id: str, target_id: str) -> None:
+        if source_id not in self.threads:
+            raise NotFound("no such thread")
+        if target_id in self.threads:
+            raise Conflict("holds checkpoints")
+        source, target = self.threads[source_id], ThreadDouble()
+        apply(target.store, PutBlobs(tuple(source.store.chain(needed_blobs(source.store)))))
+        for operation in operations(source.store):
+            apply(target.store, operation)
+        target.values.update(source.values)
+        self.threads[target_id] = target
 
     def _get(self, thread: ThreadDouble, asked: store_pb2.GetCheckpoint) -> store_pb2.StoreReply:
         found = thread.store.get(Namespace(asked.namespace), CheckpointId(asked.checkpoint_id) or None)
