@@ -21,10 +21,12 @@ from agentvisor.core.store import Store
 
 
 def needed_blobs(store: Store) -> list[BlobKey]:
-    """The values that a store's checkpoints and bones name."""
+    """The values that a store's checkpoints, bones and writes name."""
     kept = [one.channels.values() for one in store.all_checkpoints()]
     left = [one.channels.values() for group in store.bones.values() for one in group.values()]
-    return list(dict.fromkeys(key for channels in (*kept, *left) for key in channels if key is not None))
+    written = [write.key for tasks in store.tasks.values() for task in tasks.values() for write in task.writes.values()]
+    named = [*(key for channels in (*kept, *left) for key in channels), *written]
+    return list(dict.fromkeys(key for key in named if key is not None))
 
 
 def operations(store: Store) -> Iterator[Operation]:

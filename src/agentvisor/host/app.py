@@ -88,7 +88,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         grpc_address = await stack.enter_async_context(
             store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config))
         )
-        app = create_app(threads, streams, config, version=__version__, grpc_address=grpc_address)
+        app = create_app(threads, streams, config, prune=sessions.prune, version=__version__, grpc_address=grpc_address)
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
         for agent in config.agents:
             await guests.prewarm(agent)

@@ -164,6 +164,10 @@ class Threads:
                 store.blobs.setdefault(blob.key, blob)
         return store.chain(wanted, have=have)
 
+    async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
+        """How much the thread holds, and how much of it is kept in its workflow's history."""
+        return await self._reader.storage(thread_id)
+
     async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
         """Set these keys of the thread's metadata, leave the others."""
         request = run_pb2.UpdateThread(metadata=metadata_to_struct(metadata))

@@ -98,6 +98,15 @@ class ThreadReader:
             if not reply.more:
                 return list(found.values())
 
+    async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
+        """Sizes of a thread, and of its current execution's history."""
+        description = await self.describe(thread_id)
+        asked = thread_pb2.ReadStorage().SerializeToString()
+        reply = thread_pb2.ReadStorageReply.FromString(await self._query(thread_id, "read_storage", asked))
+        reply.history_events = description.workflow_execution_info.history_length
+        reply.history_bytes = description.workflow_execution_info.history_size_bytes
+        return reply
+
     async def _query(self, thread_id: ThreadId, name: str, argument: bytes) -> bytes:
         """A query; one that waits behind a workflow task is tried again (Temporal buffers one and refuses others)."""
         handle = self._client.get_workflow_handle(thread_id)

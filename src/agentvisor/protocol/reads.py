@@ -72,6 +72,26 @@ def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlob
     return reply
 
 
+def read_storage(thread: Thread) -> thread_pb2.ReadStorageReply:
+    """How much the thread holds; the history's size is not known here."""
+    store = thread.store
+    writes = [one for tasks in store.tasks.values() for task in tasks.values() for one in task.writes.values()]
+    return thread_pb2.ReadStorageReply(
+        state_bytes=thread_to_message(thread).ByteSize(),
+        unsheddable_bytes=thread.unsheddable_bytes(),
+        limit_bytes=thread.settings.state_bytes,
+        checkpoints=sum(len(group) for group in store.checkpoints.values()),
+        namespaces=len(store.checkpoints),
+        blobs=len(store.blobs),
+        blob_bytes=sum(blob.stored_bytes for blob in store.blobs.values()),
+        pending_writes=len(writes),
+        pending_write_bytes=sum(one.stored_bytes for one in writes),
+        runs=len(thread.runs),
+        compactions=thread.compactions,
+        left_out=thread.left_out,
+    )
+
+
 def merged_metadata(metadata: bytes, changes: Struct) -> bytes:
     """The metadata with these keys set."""
     merged = Struct.FromString(metadata)

@@ -206,6 +206,10 @@ class ThreadWorkflow:
         return reads.read_blobs(self._thread.store, thread_pb2.ReadBlobs.FromString(request)).SerializeToString()
 
     @workflow.query
+    def read_storage(self, request: bytes) -> bytes:  # noqa: ARG002 - every query has a request, to be extended
+        return reads.read_storage(self._thread).SerializeToString()
+
+    @workflow.query
     def read_attempt(self, request: bytes) -> bytes:
         asked = thread_pb2.ReadAttempt.FromString(request)
         run = self._thread.runs.get(RunId(asked.run_id))
