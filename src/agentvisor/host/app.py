@@ -54,8 +54,11 @@ class Host:
 
 
 @asynccontextmanager
-async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
-    """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back."""
+async def running_host(config: Config, client: Client, *, drain: float = 0.0) -> AsyncGenerator[Host]:
+    """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
+
+    `drain`: seconds that a run has, at the end, to come to a point where nothing of it would run twice.
+    """
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = f"{task_queue}:{host_id}"
@@ -70,12 +73,13 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
             streams=streams,
             limits=_limits(config),
             stop_grace=stop_grace,
+            drain=drain,
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
         )
         attempts, capacity = _attempts(config, client, services, host_id)
-        stack.push_async_callback(attempts.stop, 2 * stop_grace + 2)
+        stack.push_async_callback(attempts.stop, drain + 2 * stop_grace + 2)
         polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
         await stack.enter_async_context(polling)
         sessions = Sessions(
@@ -177,7 +181,7 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
 
 async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     client = await connect(config.temporal.address, config.temporal.namespace)
-    async with running_host(config, client) as host:
+    async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
         ready(host.url)
         await asyncio.Event().wait()
 

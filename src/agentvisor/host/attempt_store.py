@@ -20,6 +20,7 @@ from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, DeleteFor
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
+from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
 from agentvisor.host.journal import Journal, Urgency
 from agentvisor.protocol.convert import (
@@ -54,6 +55,7 @@ class AttemptStore:
         self._door = Door(thread, limits)
         self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
         self._putting = asyncio.Lock()
+        self.boundary = Boundary()
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Answer one request; a write is answered when it is durable."""
@@ -100,6 +102,7 @@ class AttemptStore:
                 raise
             durable = self._log([*batches(fresh), checkpoint], Urgency.NOW)
         await durable
+        await self.boundary.pass_by(checkpoint.namespace)
         return _STORED
 
     async def _apply(self, operation: Operation) -> store_pb2.StoreReply:

@@ -103,6 +103,11 @@ class TemporalConfig(Section):
     compact_bytes: Size = Field(
         default=16 * MIB, le=40 * MIB, description="Size of a workflow's history at which it continues as new."
     )
+    drain_timeout: Duration = Field(
+        default=timedelta(seconds=30),
+        description="What runs have, when `agentvisor serve` is told to stop, to come to a point where they can be "
+        "given to another host; forced after it. `agentvisor dev` stops at once.",
+    )
     session_idle_timeout: Duration = Field(
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )

@@ -43,6 +43,8 @@ class AttemptServices:
     streams: RunStreams
     limits: StoreLimits
     stop_grace: float
+    drain: float
+    """Seconds that a run has to come to a boundary when the host is told to stop."""
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
@@ -179,7 +181,7 @@ class LiveAttempt:
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
-                ending = run_pb2.ENDING_HOST_STOPPED
+                return await self._give_back(agent, fenced, cancel)
             else:
                 ending = run_pb2.ENDING_TIME_BUDGET
             await self._stop(agent, ending)
@@ -187,6 +189,33 @@ class LiveAttempt:
         finally:
             for task in (fenced, stopping, cancel):
                 task.cancel()
+
+    async def _give_back(
+        self, agent: RunningAgent, fenced: asyncio.Task[None], cancel: asyncio.Task[None]
+    ) -> journal_pb2.AttemptClose | None:
+        """The host stops: at the next boundary the run goes to another host, at the latest when the drain is over."""
+        boundary, drain = self.store.result().boundary, self._services.drain
+        boundary.wanted = True
+        reached = asyncio.create_task(boundary.reached.wait())
+        try:
+            for hurry in (False, True):
+                boundary.hurry = hurry
+                await asyncio.wait(
+                    [agent.ended, fenced, cancel, reached], timeout=drain / 2, return_when=asyncio.FIRST_COMPLETED
+                )
+                if agent.ended.done() or fenced.done() or cancel.done() or reached.done():
+                    break
+        finally:
+            reached.cancel()
+        if self.journal.is_fenced:
+            return None
+        if agent.ended.done():
+            return _close_of(agent.ended.result())
+        self._log.info("run_given_back", at_boundary=boundary.reached.is_set())
+        agent.kill()
+        await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
+        ending = run_pb2.ENDING_CANCELLED if cancel.done() else run_pb2.ENDING_HOST_STOPPED
+        return self._close_of_stopped(agent, ending)
 
     async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> None:
         grace = self._services.stop_grace
