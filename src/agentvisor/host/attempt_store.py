@@ -55,7 +55,7 @@ class AttemptStore:
         self._door = Door(thread, limits)
         self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
         self._putting = asyncio.Lock()
-        self.boundary = Boundary()
+        self.boundary = Boundary(journal.until_fenced)
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Answer one request; a write is answered when it is durable."""

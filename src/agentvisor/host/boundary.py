@@ -1,8 +1,9 @@
-"""Where a run can be given back without running anything twice: a checkpoint is durable and its next step has not begun."""
+"""Where a run can be given back so that nothing runs twice: a checkpoint is durable, its next step has not begun."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from agentvisor.core.ids import ROOT, Namespace
 
@@ -14,13 +15,14 @@ class Boundary:
     `hurry` is set: its siblings may be in the middle of something.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, attempt_over: Callable[[], Awaitable[None]]) -> None:
         self.wanted = False
         self.hurry = False
         self.reached = asyncio.Event()
+        self._attempt_over = attempt_over
 
     async def pass_by(self, namespace: Namespace) -> None:
-        """Called with a checkpoint durable and not yet answered; does not return at the boundary that was asked for."""
+        """Called with a checkpoint durable and not yet answered; at the boundary, returns when the attempt is over."""
         if self.wanted and (namespace == ROOT or self.hurry):
             self.reached.set()
-            await asyncio.Event().wait()  # until the agent is gone, and this call with it
+            await self._attempt_over()

@@ -43,11 +43,11 @@ class AttemptServices:
     streams: RunStreams
     limits: StoreLimits
     stop_grace: float
-    drain: float
-    """Seconds that a run has to come to a boundary when the host is told to stop."""
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
+    drain: float = 0.0
+    """Seconds that a run has to come to a boundary when the host is told to stop."""
 
 
 class LiveAttempt:
