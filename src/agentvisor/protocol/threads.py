@@ -115,7 +115,11 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
     return thread_pb2.Store(
         checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
         orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
-        projections=[projection_to_message(one) for key, one in store.projections.items() if key in keys],
+        projections=[
+            projection_to_message(one)
+            for key, one in store.projections.items()
+            if key in keys or not store.is_here(key)
+        ],
         blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
         bones=[bone_to_message(one) for group in store.bones.values() for one in group.values()],
         channels=[
