@@ -294,9 +294,12 @@ class Thread:
         """Begin the active attempt anew in the next execution: its guest would go on from what must be left out."""
         if self.active is None:
             return
+        run = self.runs[self.active.run_id]
         close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
-        self._record_end(self.runs[self.active.run_id], close, now_ms)
+        self._record_end(run, close, now_ms)
         self.active = None
+        if not run.is_agent:
+            self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
 
     def ended_runs(self) -> list[Run]:
         """In order of acceptance."""
