@@ -111,6 +111,9 @@ class Settings:
     """Checkpoints kept in each namespace; 0 or less keeps all."""
     run_history: int = 100
     """Finished runs kept; 0 or less keeps all."""
+    compact_signals: int = 0
+    compact_updates: int = 0
+    """Past how many of each an execution continues as new; 0: compaction.SIGNALS and UPDATES."""
 
 
 @dataclass(slots=True)
@@ -132,6 +135,8 @@ class Thread:
     settings: Settings = Settings()
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     """How much compactions have left out so far, by shedding step."""
+    incarnation: str = ""
+    """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 
