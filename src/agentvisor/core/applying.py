@@ -14,15 +14,19 @@ def apply(store: Store, operation: Operation) -> None:
             for blob in blobs:
                 store.add_blob(blob)
         case Checkpoint():
-            store.put_checkpoint(operation)
-            pruning.after_put(store, operation)
+            if pruning.is_too_old(store, operation.key):
+                pruning.refuse(store, operation)
+            else:
+                store.put_checkpoint(operation)
+                pruning.after_put(store, operation)
         case Bone():
             store.add_bone(operation)
         case TaskWrites():
             if not pruning.is_pruned(store, operation.key):  # late, for what is gone: nothing could ever read it
                 store.put_writes(operation)
         case Projection():
-            if not pruning.is_pruned(store, operation.key):
+            is_bone = operation.checkpoint_id in store.bones.get(operation.namespace, {})
+            if not is_bone and not pruning.is_too_old(store, operation.key):
                 store.project(operation)
         case DeleteForRuns(run_ids):
             pruning.delete_for_runs(store, run_ids)

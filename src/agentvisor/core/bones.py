@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Bone, Checkpoint
+from agentvisor.core.records import Bone, Checkpoint, CheckpointKey
 from agentvisor.core.store import Store
 
 Needs = dict[CheckpointId, set[str]]
@@ -56,39 +56,56 @@ def leave_bones(store: Store, gone: list[Checkpoint], needed: Needs) -> None:
             continue
         seeds = {name: key for name in sorted(channels) if (key := one.channels.get(name)) is not None}
         store.add_bone(Bone(one.namespace, one.checkpoint_id, one.parent_id, seeds))
-        _keep_writes(store, one, channels)
+        _keep_writes(store, one.key, channels)
         projection = store.projections.pop(one.key, None)
         if projection is not None:
             store.freed += projection.stored_bytes
 
 
-def _keep_writes(store: Store, one: Checkpoint, channels: set[str]) -> None:
-    tasks = store.tasks.get(one.key, {})
+def _keep_writes(store: Store, key: CheckpointKey, channels: set[str]) -> None:
+    tasks = store.tasks.get(key, {})
     for task_id, task in list(tasks.items()):
-        kept = {idx: write for idx, write in task.writes.items() if idx >= 0 and write.channel in channels}
-        store.freed += sum(write.stored_bytes for idx, write in task.writes.items() if idx not in kept)
-        task.writes = kept
-        if not kept:
+        gone = [idx for idx, write in task.writes.items() if idx < 0 or write.channel not in channels]
+        store.drop_writes(task, gone)
+        if not task.writes:
             del tasks[task_id]
     if not tasks:
-        store.tasks.pop(one.key, None)
+        store.tasks.pop(key, None)
 
 
 def sweep_bones(store: Store, namespace: Namespace, needed: Needs) -> None:
-    """Forget the bones that nothing needs; those that wrote nothing that counts are skipped by the ones after them."""
+    """Forget the bones that nothing needs, and of the others what nothing needs any more.
+
+    Those that hold nothing that counts are skipped by the ones after them: a channel that is seldom written would
+    otherwise keep a bone of every super-step.
+    """
     bones = store.bones.get(namespace)
     if not bones:
         return
-    for bone in [one for one in bones.values() if one.checkpoint_id in needed]:
-        parent_id = bone.parent_id
-        while parent_id is not None and (parent := bones.get(parent_id)) is not None and _is_empty(store, parent):
-            parent_id = parent.parent_id
-        if parent_id != bone.parent_id:
-            bones[bone.checkpoint_id] = Bone(bone.namespace, bone.checkpoint_id, parent_id, bone.channels)
-    for one in list(bones.values()):
-        if one.checkpoint_id not in needed:
-            store.forget(one.key)
-            store.drop_bone(one.key)
+    for bone in list(bones.values()):
+        if bone.checkpoint_id in needed:
+            _trim(store, bone, needed[bone.checkpoint_id])
+    reached: set[CheckpointId] = set()
+    for one in store.checkpoints.get(namespace, {}).values():
+        at = one.parent_id
+        while at is not None and at in needed and at not in reached and (bone := bones.get(at)) is not None:
+            reached.add(at)
+            at = bone.parent_id
+            while at is not None and (parent := bones.get(at)) is not None and _is_empty(store, parent):
+                at = parent.parent_id
+            if at != bone.parent_id:
+                bones[bone.checkpoint_id] = Bone(namespace, bone.checkpoint_id, at, bone.channels)
+    for bone in list(bones.values()):
+        if bone.checkpoint_id not in reached:
+            store.forget(bone.key)
+            store.drop_bone(bone.key)
+
+
+def _trim(store: Store, bone: Bone, channels: set[str]) -> None:
+    _keep_writes(store, bone.key, channels)
+    if not bone.channels.keys() <= channels:
+        seeds = {name: key for name, key in bone.channels.items() if name in channels}
+        store.add_bone(Bone(bone.namespace, bone.checkpoint_id, bone.parent_id, seeds))
 
 
 def _is_empty(store: Store, bone: Bone) -> bool:

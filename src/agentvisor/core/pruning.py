@@ -113,9 +113,20 @@ def delete_for_runs(store: Store, run_ids: frozenset[str]) -> None:
             drop_checkpoints(store, namespace, doomed)
 
 
+def refuse(store: Store, checkpoint: Checkpoint) -> None:
+    """Forget a checkpoint that would be pruned at once, and the values that came for it."""
+    store.hold(checkpoint.channels.values())
+    store.release(checkpoint.channels.values())
+
+
 def is_pruned(store: Store, key: CheckpointKey) -> bool:
-    """Whether a checkpoint is older than all that its full namespace keeps, and gone."""
+    """Whether a checkpoint is gone for good, with all that could be filed under it."""
+    return is_too_old(store, key) and not store.is_here(key)
+
+
+def is_too_old(store: Store, key: CheckpointKey) -> bool:
+    """Whether a checkpoint that is put now is older than all that its namespace, which is full, keeps."""
     group = store.checkpoints.get(key.namespace)
-    if store.keep <= 0 or group is None or len(group) < store.keep or store.is_here(key):
+    if store.keep <= 0 or group is None or len(group) < store.keep or key.checkpoint_id in group:
         return False
     return key.checkpoint_id < min(group)

@@ -155,13 +155,11 @@ def _drop_writes(store: Store, key: CheckpointKey, task_id: str) -> int:
     task = tasks[task_id]
     if any(write.is_state and write.idx >= 0 for write in task.writes.values()):
         return 0
-    freed = sum(write.stored_bytes for write in task.writes.values() if write.may_go)
-    task.writes = {idx: write for idx, write in task.writes.items() if not write.may_go}
+    freed = store.drop_writes(task, [idx for idx, write in task.writes.items() if write.may_go])
     if not task.writes:
         del tasks[task_id]
     if not tasks:
         store.forget(key)
-    store.freed += freed
     return freed
 
 

@@ -44,7 +44,7 @@ class Store:
     heads: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
     bones: dict[Namespace, dict[CheckpointId, Bone]] = field(default_factory=dict[Namespace, dict[CheckpointId, Bone]])
     references: dict[BlobKey, int] = field(default_factory=dict[BlobKey, int])
-    """How many checkpoints, bones and blobs need a blob."""
+    """How many checkpoints, bones, writes and blobs need a blob."""
     under: dict[CheckpointId, set[Namespace]] = field(default_factory=dict[CheckpointId, set[Namespace]])
     """The namespaces of subgraphs by the root's checkpoint that their head runs under..."""
     roots: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
@@ -53,7 +53,7 @@ class Store:
     """Checkpoints that are not here although writes or a projection of theirs are: they may come, or never will."""
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
-    freed: int = 0
+    freed: int = field(default=0, compare=False)
     """Bytes of all that was forgotten so far, about as encoded."""
 
     def put_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -62,7 +62,7 @@ class Store:
         group = self.checkpoints.setdefault(namespace, {})
         replaced = group.get(checkpoint.checkpoint_id)
         group[checkpoint.checkpoint_id] = checkpoint
-        self._hold(checkpoint.channels.values())
+        self.hold(checkpoint.channels.values())
         if replaced is not None:
             self.release(replaced.channels.values())
         else:
@@ -92,7 +92,7 @@ class Store:
         group = self.bones.setdefault(bone.namespace, {})
         replaced = group.get(bone.checkpoint_id)
         group[bone.checkpoint_id] = bone
-        self._hold(bone.channels.values())
+        self.hold(bone.channels.values())
         if replaced is not None:
             self.release(replaced.channels.values())
         self._adopt(bone.key)
@@ -109,7 +109,7 @@ class Store:
     def forget(self, key: CheckpointKey) -> None:
         """Drop the writes and the projection under a checkpoint."""
         for task in self.tasks.pop(key, {}).values():
-            self.freed += sum(write.stored_bytes for write in task.writes.values())
+            self.drop_writes(task, list(task.writes))
         projection = self.projections.pop(key, None)
         if projection is not None:
             self.freed += projection.stored_bytes
@@ -138,10 +138,15 @@ class Store:
         return self.references.get(key, 0) > 0
 
     def add_blob(self, blob: Blob) -> None:
-        if blob.key not in self.blobs:
+        """Add it; one that is here already may have been moved to external storage, and is the same otherwise."""
+        here = self.blobs.get(blob.key)
+        if here is None:
             self.blobs[blob.key] = blob
             if blob.base is not None:
-                self._hold([blob.base])
+                self.hold([blob.base])
+        elif blob.is_external and not here.is_external and (blob.base, blob.encoding) == (here.base, here.encoding):
+            self.blobs[blob.key] = blob
+            self.freed += here.stored_bytes - blob.stored_bytes
 
     def discard_blob(self, key: BlobKey) -> None:
         """Remove a blob that nothing needs, and what only it needed."""
@@ -151,7 +156,7 @@ class Store:
             if blob.base is not None:
                 self.release([blob.base])
 
-    def _hold(self, keys: Iterable[BlobKey | None]) -> None:
+    def hold(self, keys: Iterable[BlobKey | None]) -> None:
         for key in keys:
             if key is not None:
                 self.references[key] = self.references.get(key, 0) + 1
@@ -179,10 +184,21 @@ class Store:
         tasks = self.tasks.setdefault(writes.key, {})
         task = tasks.setdefault(writes.task_id, Task(writes.task_path))
         for write in writes.writes:
-            if write.idx < 0:
-                task.writes[write.idx] = write
-            else:
-                task.writes.setdefault(write.idx, write)
+            replaced = task.writes.get(write.idx)
+            if replaced is not None and write.idx >= 0:
+                continue
+            task.writes[write.idx] = write
+            self.hold([write.key])
+            if replaced is not None:
+                self.release([replaced.key])
+
+    def drop_writes(self, task: Task, gone: Iterable[int]) -> int:
+        """Drop writes of a task by their indices; how many bytes that frees."""
+        dropped = [task.writes.pop(idx) for idx in gone]
+        freed = sum(one.stored_bytes for one in dropped)
+        self.freed += freed
+        self.release(one.key for one in dropped)
+        return freed
 
     def project(self, projection: Projection) -> None:
         self._note(projection.key)

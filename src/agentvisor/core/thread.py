@@ -111,6 +111,9 @@ class Settings:
     """Checkpoints kept in each namespace; 0 or less keeps all."""
     run_history: int = 100
     """Finished runs kept; 0 or less keeps all."""
+    compact_signals: int = 0
+    compact_updates: int = 0
+    """Past how many of each an execution continues as new; 0: compaction.SIGNALS and UPDATES."""
 
 
 @dataclass(slots=True)
@@ -132,6 +135,8 @@ class Thread:
     settings: Settings = Settings()
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     """How much compactions have left out so far, by shedding step."""
+    incarnation: str = ""
+    """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 
@@ -294,9 +299,12 @@ class Thread:
         """Begin the active attempt anew in the next execution: its guest would go on from what must be left out."""
         if self.active is None:
             return
+        run = self.runs[self.active.run_id]
         close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
-        self._record_end(self.runs[self.active.run_id], close, now_ms)
+        self._record_end(run, close, now_ms)
         self.active = None
+        if not run.is_agent:
+            self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
 
     def ended_runs(self) -> list[Run]:
         """In order of acceptance."""

@@ -11,7 +11,9 @@ from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.workflow.counted import count_into
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
 _CACHED_THREADS = 200
@@ -26,6 +28,7 @@ async def workers(
     client: Client, attempts: Attempts, capacity: RunCapacity, *, task_queue: str, own_queue: str, stop_grace: float
 ) -> AsyncGenerator[None]:
     """Poll while the context lasts."""
+    count_into(count_workflow)
     runner = SandboxedWorkflowRunner(
         # Core and protocol are pure: importing them anew for each thread would cost memory and start-up.
         restrictions=SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")

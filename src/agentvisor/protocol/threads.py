@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import Namespace, RunId, ThreadId
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
@@ -115,7 +116,11 @@ def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: 
     return thread_pb2.Store(
         checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
         orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
-        projections=[projection_to_message(one) for key, one in store.projections.items() if key in keys],
+        projections=[
+            projection_to_message(one)
+            for key, one in store.projections.items()
+            if key in keys or not store.is_here(key)
+        ],
         blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
         bones=[bone_to_message(one) for group in store.bones.values() for one in group.values()],
         channels=[
@@ -164,6 +169,7 @@ def thread_to_message(
         failure=thread.failure,
         settings=settings_to_message(thread.settings),
         left_out=thread.left_out,
+        incarnation=thread.incarnation,
     )
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
@@ -172,6 +178,16 @@ def thread_to_message(
 
 
 def thread_from_message(message: thread_pb2.Thread) -> Thread:
+    """The thread; `Unavailable` where a newer version has written it, whose rules this one does not know (B16).
+
+    In the workflow that fails the task, so that a newer host takes it.
+    """
+    if message.version > STATE_VERSION:
+        raise Unavailable(
+            f"thread {message.thread_id} has state of version {message.version}, this host knows versions up to "
+            f"{STATE_VERSION}: upgrade this host",
+            thread_id=message.thread_id,
+        )
     pinned = message.config
     thread = Thread(
         thread_id=ThreadId(message.thread_id),
@@ -185,6 +201,7 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         failure=message.failure,
         settings=settings_from_message(message.settings),
         left_out=dict(message.left_out),
+        incarnation=message.incarnation or f"{message.created_at_ms:x}",
     )
     for one in message.runs:
         run = run_from_message(one)
@@ -205,6 +222,8 @@ def settings_to_message(settings: Settings) -> run_pb2.ThreadSettings:
         state_bytes=settings.state_bytes,
         checkpoint_history=settings.checkpoint_history,
         run_history=settings.run_history,
+        compact_signals=settings.compact_signals,
+        compact_updates=settings.compact_updates,
     )
 
 
@@ -215,6 +234,8 @@ def settings_from_message(message: run_pb2.ThreadSettings) -> Settings:
         message.state_bytes,
         message.checkpoint_history,
         message.run_history,
+        message.compact_signals,
+        message.compact_updates,
     )
 
 
