@@ -39,6 +39,6 @@ def measure(saver: BaseCheckpointSaver[Any], steps: int, config: dict[str, Any] 
 
 def agent(given: dict[str, int]) -> dict[str, float]:
     """The same inside a guest, with AgentVisor's checkpointer."""
-    from agentvisor.langgraph import AgentVisorCheckpointer  # noqa: PLC0415 - the other savers do without it
+    from agentvisor.langgraph import AgentVisorCheckpointer
 
     return {"milliseconds": measure(AgentVisorCheckpointer(), given["steps"], None)}

@@ -25,7 +25,7 @@ def main(kind: str, address: str, steps: int) -> None:
                 int(row[0] or 0)
                 for table in TABLES
                 for row in connection.execute(
-                    f"SELECT sum(pg_column_size(t.*)) FROM {table} t WHERE thread_id = %s",  # noqa: S608 - our own names
+                    f"SELECT sum(pg_column_size(t.*)) FROM {table} t WHERE thread_id = %s",
                     (thread_id,),
                 )
             )

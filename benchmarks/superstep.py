@@ -103,8 +103,12 @@ def report(results: dict[int, dict[str, list]], rounds: int) -> None:
         ours_ms = statistics.median(one["milliseconds"] for one in found["agentvisor"]) / base["milliseconds"]
         ours_bytes = statistics.median(one["bytes"] for one in found["agentvisor"]) / base["bytes"]
         if steps in AIMS:
-            print(f"aim: at most {AIMS[steps]} x PostgresSaver's time: {ours_ms:.2f}, {'met' if ours_ms <= AIMS[steps] else 'MISSED'}")
-        print(f"aim: at most {AIM_BYTES} of its bytes: {ours_bytes:.3f}, {'met' if ours_bytes <= AIM_BYTES else 'MISSED'}")
+            say_aim("of PostgresSaver's time", ours_ms, AIMS[steps])
+        say_aim("of PostgresSaver's bytes", ours_bytes, AIM_BYTES)
+
+
+def say_aim(what: str, reached: float, aim: float) -> None:
+    print(f"aim: at most {aim} {what}: {reached:.3f}, {'met' if reached <= aim else 'MISSED'}")
 
 
 def main() -> None:

@@ -17,14 +17,24 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 OWN = sorted(path for path in FILES if not path.is_relative_to(PACKAGE / "protocol" / "v1"))
 
 # Temporal's engine rooms: each a file (or a few with its name in front) or a folder under host/.
-TEMPORAL_ROOMS = ["threads", "workflow", "run_activity", "journal", "worker", "temporal_server", "app"]
+TEMPORAL_ROOMS = [
+    "threads",
+    "workflow",
+    "run_activity",
+    "journal",
+    "worker",
+    "temporal_server",
+    "temporal_client",
+    "capacity",
+    "app",
+]
 TEMPORAL = [f"host/{room}{rest}" for room in TEMPORAL_ROOMS for rest in (".py", "_*.py", "/*.py")]
 LANGGRAPH = [
     "langgraph.py",
     "_langgraph/*.py",
     "guest/runners/langgraph.py",
     "guest/runners/langgraph_*.py",
-    "demo/*.py",  # its agent is a user's
+    "cli/demo_project/*.py",  # a user's agent
 ]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [

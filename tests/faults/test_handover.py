@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 from temporalio.api.workflowservice.v1 import PollActivityTaskQueueResponse
-from tests.support.agents import ScriptedAgent, ScriptedGuests
+from tests.support.agents import Guided, ScriptedAgent, ScriptedGuests
 from tests.support.host import Knobs, Role, engine_host, new_thread, whole
 from tests.support.proxy import CANCELED, HEARTBEAT, POLL_ACTIVITY, SIGNAL, TemporalProxy
 from tests.support.scene import make_compaction_due, scene, until_compacted
 from tests.support.waiting import until
-from tests.support.writing import control_value, control_write, numbers, put, task_write, tasks
+from tests.support.writing import control_value, control_write, numbers, put, task_write
 
 from agentvisor.core.runs import Ending, RunStatus
 from agentvisor.protocol import threads as protocol_threads
@@ -25,30 +25,6 @@ def is_attach(reply: bytes) -> bool:
     """A poll that brings an attach task."""
     task = PollActivityTaskQueueResponse.FromString(reply)
     return bool(task.task_token) and RunTask.FromString(task.input.payloads[0].data).attach
-
-
-class Agent:
-    """Stays alive until it is let go; the test writes through it."""
-
-    def __init__(self) -> None:
-        self.agents = list[ScriptedAgent]()
-        self.ready = asyncio.Event()
-        self.leave = asyncio.Event()
-        self.killed = 0
-        self.guests = ScriptedGuests(agent=self._live)
-
-    async def _live(self, agent: ScriptedAgent) -> None:
-        self.agents.append(agent)
-        self.ready.set()
-        try:
-            await self.leave.wait()
-        except asyncio.CancelledError:
-            self.killed += 1
-            raise
-
-    @property
-    def now(self) -> ScriptedAgent:
-        return self.agents[-1]
 
 
 async def test_keeplog_the_rest_of_a_handover_that_never_came_goes_with_the_next_try(
@@ -91,7 +67,7 @@ async def test_keeplog_what_was_logged_during_a_handover_counts_once_under_the_n
 async def test_handunc_a_handover_whose_answer_was_lost_keeps_its_guest(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     async with scene(temporal, proxy, queue, knobs=SMALL, guests=agent.guests) as (other, _victim):
         run_id = await other.start_run(thread_id, "agent")
         await agent.ready.wait()
@@ -112,7 +88,7 @@ async def test_handunc_a_handover_whose_answer_was_lost_keeps_its_guest(
 async def test_oldtoken_an_answer_about_the_old_token_after_the_new_one_came_changes_nothing(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     async with scene(temporal, proxy, queue, knobs=SMALL, guests=agent.guests) as (other, victim):
         await other.start_run(thread_id, "agent")
         await agent.ready.wait()
@@ -183,7 +159,7 @@ async def value_after_a_fold_across_a_compaction(temporal: str, proxy: TemporalP
 async def test_reattach_a_token_that_was_lost_on_its_way_is_offered_to_the_same_host_again(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     knobs = Knobs(heartbeat_timeout=1.2, compact_events=40)
     async with scene(temporal, proxy, queue, knobs=knobs, guests=agent.guests) as (other, _victim):
         run_id = await other.start_run(thread_id, "agent")
@@ -205,7 +181,7 @@ async def test_reattach_a_token_that_was_lost_on_its_way_is_offered_to_the_same_
 async def test_attachonly_a_host_that_lost_the_guest_starts_a_new_attempt_and_no_operation_of_it_is_dropped(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     async with scene(temporal, proxy, queue, knobs=SMALL, guests=agent.guests) as (other, victim):
         run_id = await other.start_run(thread_id, "agent")
         await agent.ready.wait()
@@ -230,7 +206,7 @@ async def test_attachonly_a_host_that_lost_the_guest_starts_a_new_attempt_and_no
 async def test_gapkill_a_guest_without_a_token_is_killed_once_its_attempt_is_not_expected(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     async with scene(temporal, proxy, queue, knobs=SMALL, guests=agent.guests) as (other, victim):
         run_id = await other.start_run(thread_id, "agent")
         await agent.ready.wait()
@@ -249,7 +225,7 @@ async def test_gapkill_a_guest_without_a_token_is_killed_once_its_attempt_is_not
 async def test_notstarted_an_attempt_that_a_compaction_cancelled_before_it_started_is_scheduled_again(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     agent.leave.set()
     async with engine_host(temporal, queue, name="threads", knobs=SMALL, role=Role.WORKFLOWS) as other:
         run_id = await other.start_run(thread_id, "agent")
@@ -287,7 +263,7 @@ async def test_an_agent_that_completes_during_a_handover_has_completed(
     temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
     # The hand-over used to be cancelled halfway: the token was gone, and the result with it.
-    thread_id, agent = new_thread(), Agent()
+    thread_id, agent = new_thread(), Guided()
     async with scene(temporal, proxy, queue, knobs=SMALL, guests=agent.guests) as (other, victim):
         run_id = await other.start_run(thread_id, "agent")
         await agent.ready.wait()
@@ -303,64 +279,3 @@ async def test_an_agent_that_completes_during_a_handover_has_completed(
         assert run.status is RunStatus.SUCCESS
         assert len(run.attempts) == 1
         assert (await whole(other.threads, thread_id)).compactions == 1
-
-
-async def test_compactions_under_ten_writers_leave_each_operation_once(
-    temporal: str, proxy: TemporalProxy, queue: str
-) -> None:
-    thread_id = new_thread()
-    knobs = Knobs(compact_events=40, fold_threshold=2_000)
-    async with scene(temporal, proxy, queue, knobs=knobs) as (other, victim):
-
-        async def write(writer: int) -> None:
-            for number in range(40):
-                await victim.call(thread_id, put(number, namespace=f"w{writer}"))
-                await victim.call(thread_id, task_write(number, f"task-{writer}"))
-
-        await asyncio.gather(*(write(writer) for writer in range(10)))
-        thread = await whole(other.threads, thread_id)
-        assert thread.compactions >= 2
-        assert all(numbers(thread, f"w{writer}") == set(range(40)) for writer in range(10))
-        assert all(tasks(thread, number) == {f"task-{writer}" for writer in range(10)} for number in range(40))
-        assert thread.active is not None
-        assert thread.active.applied_seq == 10 * 40 * 3  # a blob, a checkpoint and a write each, none twice
-        assert thread.active.attempt == 1
-
-
-async def test_a_state_that_is_too_large_under_a_live_guest_begins_a_fresh_attempt_that_loses_nothing(
-    temporal: str, proxy: TemporalProxy, queue: str
-) -> None:
-    # Nothing may be left out under a guest that may still name it; so its attempt ends and another reads what is left.
-    thread_id, agent = new_thread(), Agent()
-    knobs = Knobs(compact_events=40, max_state=300_000)
-    async with scene(temporal, proxy, queue, knobs=knobs, guests=agent.guests) as (other, _victim):
-        run_id = await other.start_run(thread_id, "agent")
-        await agent.ready.wait()
-        for number in range(8):
-            await agent.now.call(put(number, size=60_000))
-        agent.ready.clear()
-        await make_compaction_due(other.threads, thread_id)
-        await agent.ready.wait()
-        await until(lambda: agent.killed == 1)
-        await agent.now.call(put(8))
-        agent.leave.set()
-        run = await other.threads.wait_run(thread_id, run_id)
-        assert run.status is RunStatus.SUCCESS
-        assert [one.ending for one in run.attempts] == [Ending.HANDOVER, Ending.COMPLETED]
-        thread = await whole(other.threads, thread_id)
-        assert {7, 8} <= numbers(thread)
-        assert not thread.failure
-
-
-async def test_a_session_outlives_compactions_and_its_client_notices_nothing(
-    temporal: str, proxy: TemporalProxy, queue: str
-) -> None:
-    thread_id = new_thread()
-    knobs = Knobs(compact_events=80, fold_threshold=500)
-    async with scene(temporal, proxy, queue, knobs=knobs) as (other, victim):
-        for number in range(200):
-            await victim.call(thread_id, put(number))
-        thread = await whole(other.threads, thread_id)
-        assert thread.compactions >= 2
-        assert numbers(thread) == set(range(200))
-        assert [run.attempts[-1].attempt for run in thread.runs.values()] == [1]

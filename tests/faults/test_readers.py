@@ -110,29 +110,30 @@ async def test_descfirst_the_other_order_misses_what_was_folded_between_the_look
     assert await missed_when_folded_between_the_looks(temporal, proxy, queue, QueriesFirst) == {1}
 
 
-async def test_the_readers_code_looks_in_the_order_of_the_rule(
-    temporal: str, proxy: TemporalProxy, queue: str, monkeypatch: pytest.MonkeyPatch
+class Noting(ThreadReader):
+    """Notes its looks."""
+
+    looks: list[str]
+
+    async def _pending_log(self, thread_id: ThreadId) -> journal_pb2.Log | None:
+        self.looks.append("log")
+        return await super()._pending_log(thread_id)
+
+    async def state(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
+        self.looks.append("state")
+        return await super().state(thread_id, asked)
+
+
+async def test_descfirst_is_the_order_in_which_the_reader_looks(
+    temporal: str, proxy: TemporalProxy, queue: str
 ) -> None:
-    looks = list[str]()
-    for look in ("_pending_log", "state"):
-        original: Callable[..., Awaitable[object]] = getattr(ThreadReader, look)
-
-        async def noted(
-            self: ThreadReader,
-            *arguments: object,
-            look: str = look,
-            original: Callable[..., Awaitable[object]] = original,
-        ) -> object:
-            looks.append(look)
-            return await original(self, *arguments)
-
-        monkeypatch.setattr(ThreadReader, look, noted)
     thread_id = new_thread()
     async with scene(temporal, proxy, queue) as (other, victim):
         await victim.call(thread_id, put(0))
-        looks.clear()
-        await other.threads.read(thread_id)
-    assert looks == ["_pending_log", "state"]
+        reader = Noting(other.client)
+        reader.looks = []
+        await reader.read(thread_id, EVERYTHING)
+    assert reader.looks == ["log", "state"]
 
 
 async def test_readcons_an_attempt_sees_what_another_host_wrote_since_its_own_hosts_last_attempt(

@@ -73,6 +73,11 @@ class Project:
             return []
         return [json.loads(line) for line in self.effects_file.read_text().splitlines()]
 
+    def forget(self) -> None:
+        """As if nothing had been done yet."""
+        self.effects_file.unlink(missing_ok=True)
+        self.gate.unlink(missing_ok=True)
+
     def did(self) -> Counter[str]:
         return Counter(str(one["what"]) for one in self.effects())
 
@@ -120,18 +125,15 @@ def _project(folder: Path, temporal: str, start_method: str) -> Generator[Projec
             host.stop()
 
 
-@pytest.fixture(scope="session")
-def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
-    """A running host of each start method, for tests that harm none: one agent calls what it is told to, one is graphs.
-
-    Every agent of a host has a guest of its own: two agents are quick to start, whatever the tests call in them.
-    """
+def _hosts(
+    folders: pytest.TempPathFactory, temporal: str, names: dict[str, str] | None
+) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, started when it is first asked for."""
     projects: dict[str, Project] = {}
 
     def of(start_method: str) -> Project:
         if start_method not in projects:
-            names = {"calls": "calls.py:call", "graph": "graphs.py:make"}
-            project = Project(tmp_path_factory.mktemp(start_method), temporal, start_method, names)
+            project = Project(folders.mktemp(start_method), temporal, start_method, *([names] if names else []))
             projects[start_method] = project
             project.host(FOLDER=str(project.folder))
         return projects[start_method]
@@ -140,6 +142,15 @@ def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Gen
     for project in projects.values():
         for host in project.hosts:
             host.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, for tests that harm none: one agent calls what it is told to, one is graphs.
+
+    Every agent of a host has a guest of its own: two agents are quick to start, whatever the tests call in them.
+    """
+    yield from _hosts(tmp_path_factory, temporal, {"calls": "calls.py:call", "graph": "graphs.py:make"})
 
 
 @pytest.fixture
@@ -152,6 +163,46 @@ def shared(shared_hosts: Callable[[str], Project]) -> Project:
 def shared_with_both(shared_hosts: Callable[[str], Project], start_method: str) -> Project:
     """The running host of a session, with each start method."""
     return shared_hosts(start_method)
+
+
+@pytest.fixture(scope="session")
+def victim_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method, for tests that kill agents, and nothing that is not theirs."""
+    yield from _hosts(tmp_path_factory, temporal, {"graph": "victims.py:make", "call": "victims.py:call"})
+
+
+@pytest.fixture
+def victims(victim_hosts: Callable[[str], Project], start_method: str) -> Project:
+    """The running host of a session for agents that are killed, with each start method."""
+    return victim_hosts(start_method)
+
+
+@pytest.fixture
+def warm_victims(victim_hosts: Callable[[str], Project]) -> Project:
+    """The same, where how processes start makes no difference to what is shown."""
+    return victim_hosts("zygote")
+
+
+@pytest.fixture(scope="session")
+def line_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
+    """A running host of each start method with all the agents, for tests that kill nothing."""
+    yield from _hosts(tmp_path_factory, temporal, None)
+
+
+@pytest.fixture
+def line(line_hosts: Callable[[str], Project], start_method: str) -> Project:
+    """The running host with all the agents, with each start method."""
+    line = line_hosts(start_method)
+    line.forget()
+    return line
+
+
+@pytest.fixture
+def zygote_line(line_hosts: Callable[[str], Project]) -> Project:
+    """The same, where how processes start makes no difference to what is shown."""
+    line = line_hosts("zygote")
+    line.forget()
+    return line
 
 
 @pytest.fixture

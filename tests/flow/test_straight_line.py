@@ -11,8 +11,8 @@ from tests.support.waiting_sync import until
 pytestmark = pytest.mark.flow
 
 
-def test_a_run_leaves_a_checkpoint_for_every_super_step(project: Project) -> None:
-    client = client_of(project.host())
+def test_a_run_leaves_a_checkpoint_for_every_super_step(line: Project) -> None:
+    client = client_of(line.hosts[0])
     thread = client.threads.create()["thread_id"]
     values = client.runs.wait(thread, "five", input={"given": "x"})
     assert values == {
@@ -27,8 +27,8 @@ def test_a_run_leaves_a_checkpoint_for_every_super_step(project: Project) -> Non
     assert client.threads.get(thread)["status"] == "idle"
 
 
-def test_state_is_served_as_curl_would_ask_for_it(zygote_project: Project) -> None:
-    host = zygote_project.host()
+def test_state_is_served_as_curl_would_ask_for_it(zygote_line: Project) -> None:
+    host = zygote_line.hosts[0]
     client = client_of(host)
     client.threads.create(thread_id="curl.me:1")
     client.runs.wait("curl.me:1", "five", input={"given": "y"})
@@ -40,12 +40,12 @@ def test_state_is_served_as_curl_would_ask_for_it(zygote_project: Project) -> No
     assert state["metadata"]["source"] == "loop"
 
 
-def test_each_tasks_writes_are_durable_as_it_finishes(project: Project) -> None:
-    host = project.host()
+def test_each_tasks_writes_are_durable_as_it_finishes(line: Project) -> None:
+    host = line.hosts[0]
     client = client_of(host)
     thread = client.threads.create()["thread_id"]
     run = client.runs.create(thread, "tools", input={})
-    until(lambda: project.did()["began slow"] == 1)
+    until(lambda: line.did()["began slow"] == 1)
 
     def finished() -> set[str]:
         tasks = client.threads.get_state(thread)["tasks"]
@@ -54,21 +54,21 @@ def test_each_tasks_writes_are_durable_as_it_finishes(project: Project) -> None:
     until(lambda: finished() == {"one", "two"})
     assert client.runs.get(thread, run["run_id"])["status"] == "running"
     assert client.threads.get(thread)["status"] == "busy"
-    project.gate.touch()
+    line.gate.touch()
     client.runs.join(thread, run["run_id"])
     assert client.threads.get(thread)["status"] == "interrupted"
 
 
-def test_a_plain_function_is_an_agent(project: Project) -> None:
-    client = client_of(project.host())
+def test_a_plain_function_is_an_agent(line: Project) -> None:
+    client = client_of(line.hosts[0])
     thread = client.threads.create()["thread_id"]
     output = client.runs.wait(thread, "echo", input={"n": [1, 2.0, None, "é"]})
     assert output["echo"] == {"n": [1, 2.0, None, "é"]}
     assert output["thread"] == thread
 
 
-def test_a_generators_events_are_streamed(zygote_project: Project) -> None:
-    client = client_of(zygote_project.host())
+def test_a_generators_events_are_streamed(zygote_line: Project) -> None:
+    client = client_of(zygote_line.hosts[0])
     thread = client.threads.create()["thread_id"]
     events = list(client.runs.stream(thread, "counts", input=3, stream_mode="custom"))
     assert events[0].event == "metadata"
@@ -76,8 +76,8 @@ def test_a_generators_events_are_streamed(zygote_project: Project) -> None:
     assert [one.data for one in events if one.event == "custom"] == [{"number": 0}, {"number": 1}, {"number": 2}]
 
 
-def test_streams_of_all_four_modes(zygote_project: Project) -> None:
-    client = client_of(zygote_project.host())
+def test_streams_of_all_four_modes(zygote_line: Project) -> None:
+    client = client_of(zygote_line.hosts[0])
     thread = client.threads.create()["thread_id"]
     parts = list(client.runs.stream(thread, "five", input={"given": "z"}, stream_mode=["values", "updates"]))
     updates = [node for one in parts if one.event == "updates" for node in one.data]
@@ -87,8 +87,8 @@ def test_streams_of_all_four_modes(zygote_project: Project) -> None:
     assert [one.data for one in parts if one.event == "values"][-1]["out_join"] == "join of z"
 
 
-def test_what_an_agent_prints_is_logged_with_its_run(zygote_project: Project) -> None:
-    host = zygote_project.host()
+def test_what_an_agent_prints_is_logged_with_its_run(zygote_line: Project) -> None:
+    host = zygote_line.hosts[0]
     client = client_of(host)
     thread = client.threads.create()["thread_id"]
     run = client.runs.create(thread, "talks", input=None)
@@ -98,8 +98,8 @@ def test_what_an_agent_prints_is_logged_with_its_run(zygote_project: Project) ->
     assert all(thread in line and run["run_id"] in line and "attempt" in line for line in lines)
 
 
-def test_runs_of_one_thread_follow_each_other(zygote_project: Project) -> None:
-    client = client_of(zygote_project.host())
+def test_runs_of_one_thread_follow_each_other(zygote_line: Project) -> None:
+    client = client_of(zygote_line.hosts[0])
     thread = str(uuid4())
     first = client.runs.create(thread, "sleeps", input=0.3, if_not_exists="create")
     second = client.runs.create(thread, "echo", input=1)
@@ -107,18 +107,18 @@ def test_runs_of_one_thread_follow_each_other(zygote_project: Project) -> None:
     assert client.runs.get(thread, first["run_id"])["status"] == "success"
 
 
-def test_a_running_run_is_cancelled(project: Project) -> None:
-    client = client_of(project.host())
+def test_a_running_run_is_cancelled(line: Project) -> None:
+    client = client_of(line.hosts[0])
     thread = client.threads.create()["thread_id"]
     run = client.runs.create(thread, "sleeps", input=600)
-    until(lambda: project.did()["did sleeps"] == 1)
+    until(lambda: line.did()["did sleeps"] == 1)
     client.runs.cancel(thread, run["run_id"], wait=True)
     assert client.runs.get(thread, run["run_id"])["status"] == "interrupted"
     assert client.runs.wait(thread, "echo", input="after")["echo"] == "after"
 
 
-def test_a_deleted_thread_is_gone_and_its_id_is_free(zygote_project: Project) -> None:
-    host = zygote_project.host()
+def test_a_deleted_thread_is_gone_and_its_id_is_free(zygote_line: Project) -> None:
+    host = zygote_line.hosts[0]
     client = client_of(host)
     client.threads.create(thread_id="short-lived")
     client.runs.wait("short-lived", "five", input={"given": "x"})

@@ -19,4 +19,5 @@ async def main(folder: str, start_method: str) -> None:
         await running.ended
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -18,6 +18,8 @@ from agentvisor.core.errors import Conflict, UnknownAgent
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.run_pb2 import Ending
 
+pytestmark = pytest.mark.flow
+
 PLAIN = AGENTS / "plain.py"
 
 

@@ -111,6 +111,7 @@ async def test_each_attempt_says_once_that_it_begins() -> None:
 async def test_an_attempt_that_lost_its_run_is_not_heard() -> None:
     subject = streams()
     subject.attempt_started(RUN, 2)
+    assert (subject.heard(RUN), subject.heard(OTHER)) == (2, 0)
     publish(subject, "late", attempt=1)
     publish(subject, "mine", attempt=2)
     subject.close(RUN)

@@ -77,3 +77,27 @@ class ScriptedGuests:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class Guided:
+    """Stays alive until it is let go; the test writes through it."""
+
+    def __init__(self) -> None:
+        self.agents = list[ScriptedAgent]()
+        self.ready = asyncio.Event()
+        self.leave = asyncio.Event()
+        self.killed = 0
+        self.guests = ScriptedGuests(agent=self._live)
+
+    async def _live(self, agent: ScriptedAgent) -> None:
+        self.agents.append(agent)
+        self.ready.set()
+        try:
+            await self.leave.wait()
+        except asyncio.CancelledError:
+            self.killed += 1
+            raise
+
+    @property
+    def now(self) -> ScriptedAgent:
+        return self.agents[-1]

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from temporalio.client import Client
 from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from tests.support.agents import ScriptedGuests
 
 from agentvisor.core.ids import RunId, ThreadId
@@ -27,7 +26,7 @@ from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
-from agentvisor.host.worker import workers
+from agentvisor.host.worker import workers, workflow_runner
 from agentvisor.host.workflow.thread import ThreadWorkflow
 from agentvisor.protocol.errors import from_error
 from agentvisor.protocol.v1 import run_pb2, store_pb2
@@ -139,12 +138,19 @@ async def engine_host(
     live.append(attempts)
     heartbeat_ms = int(knobs.heartbeat_timeout * 1000)
     sessions = Sessions(
-        threads, attempts, own_queue=own_queue, heartbeat_timeout_ms=heartbeat_ms, timeout_ms=86_400_000
+        threads,
+        attempts,
+        services.limits,
+        own_queue=own_queue,
+        heartbeat_timeout_ms=heartbeat_ms,
+        timeout_ms=86_400_000,
     )
     if role is Role.ALL:
         polling = workers(client, attempts, capacity, task_queue=queue, own_queue=own_queue, stop_grace=0.2)
     elif role is Role.WORKFLOWS:
-        polling = _polling(Worker(client, task_queue=queue, workflows=[ThreadWorkflow], workflow_runner=_runner()))
+        polling = _polling(
+            Worker(client, task_queue=queue, workflows=[ThreadWorkflow], workflow_runner=workflow_runner())
+        )
     else:
         polling = _polling(
             *(
@@ -166,12 +172,6 @@ async def _polling(*those: Worker) -> AsyncGenerator[None]:
         for one in those:
             await stack.enter_async_context(one)
         yield
-
-
-def _runner() -> SandboxedWorkflowRunner:
-    return SandboxedWorkflowRunner(
-        restrictions=SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")
-    )
 
 
 def new_thread() -> ThreadId:

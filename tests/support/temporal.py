@@ -36,7 +36,11 @@ class TemporalProcess:
         self.folder = folder
         self.port, ui_port = free_ports(2)
         self.address = f"127.0.0.1:{self.port}"
-        self._command = EmbeddedTemporal(data_dir=folder, port=self.port, ui_port=ui_port)._command()
+        self._command = [
+            *EmbeddedTemporal(data_dir=folder, port=self.port, ui_port=ui_port)._command(),
+            # Deletes an execution at once, instead of half a minute after it was closed.
+            *("--dynamic-config-value", "history.transferProcessorEnsureCloseBeforeDelete=false"),
+        ]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
+from typing import cast
 
 import httpx
 from rich.console import Console
@@ -228,7 +229,7 @@ async def _until(what: str, look: Callable[[], Awaitable[object]]) -> State:
         except (httpx.HTTPError, ValueError):
             found = None
         if found:
-            return found if isinstance(found, dict) else {}
+            return cast("State", found) if isinstance(found, dict) else {}
         await asyncio.sleep(_POLL)
     raise DemoFailed(f"waited {_DEADLINE:g} s in vain for {what}")
 

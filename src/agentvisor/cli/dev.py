@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agentvisor.host.config import load_config
+from agentvisor.host.logs import configure_logs
 
 ConfigPath = Annotated[
     Path | None,
@@ -40,6 +41,8 @@ def dev(
     no_reload: Annotated[bool, typer.Option("--no-reload", help="Do not reload agents whose files change.")] = False,
 ) -> None:
     """Start a host with its own Temporal server, for developing agents."""
+    # Loading the configuration logs already, and standard output is for the line that says ready.
+    configure_logs()
     from agentvisor.host.app import run_dev
 
     overrides: dict[str, object] = {

@@ -12,7 +12,7 @@ from typing import Annotated, cast
 import httpx
 import typer
 
-from agentvisor.core.errors import ERRORS, AgentVisorError, Internal, PermissionRefused, Unavailable
+from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
 DEFAULT_URL = "http://127.0.0.1:8090"
@@ -146,17 +146,12 @@ def _raise_for(response: httpx.Response) -> None:
     """Raise the error that the host answered with, as its own class."""
     if not response.is_error:
         return
+    if response.status_code == 401:
+        raise PermissionRefused("the host refuses the key, or there was none: give it as --key or AGENTVISOR_API_KEY")
     try:
         body = cast("Json", response.json())
     except ValueError:
         body = None
     facts = body if isinstance(body, dict) else {}
     message = str(facts.get("message") or facts.get("detail") or f"HTTP {response.status_code}")
-    raise _class_of(str(facts.get("code")), response.status_code)(message)
-
-
-def _class_of(code: str, status: int) -> type[AgentVisorError]:
-    known = ERRORS.get(code)
-    if known is not None:
-        return known
-    return PermissionRefused if status == 401 else Internal
+    raise ERRORS.get(str(facts.get("code")), Internal)(message)

@@ -6,6 +6,7 @@ import os
 
 from agentvisor.cli.dev import ConfigPath, HostName, PortNumber, TemporalAddress, tell_ready
 from agentvisor.host.config import load_config
+from agentvisor.host.logs import configure_logs
 
 
 def serve(
@@ -16,6 +17,8 @@ def serve(
     temporal_address: TemporalAddress = None,
 ) -> None:
     """Start a host that takes its threads from a Temporal cluster."""
+    # Loading the configuration logs already, and standard output is for the line that says ready.
+    configure_logs()
     from agentvisor.host.app import run_serve
 
     overrides: dict[str, object] = {

@@ -31,7 +31,9 @@ STATE_VERSION = 1
 _INTERRUPT = -3
 """Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
 ATTACH_OFFERS = 3
-"""How often a live guest's host is offered its token before the guest counts as gone (REATTACH)."""
+"""How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
+ATTACH_OFFERS_UNPOLLED = 1
+"""The same where that host did not even ask: it is gone, as a rule; or Temporal itself was away."""
 
 
 class ThreadStatus(Enum):
@@ -84,6 +86,8 @@ class Close:
     source: Source = Source()
     heartbeat_seen: bool = True
     """False: no heartbeat ever came, so that nobody may have taken the task (REATTACH)."""
+    polled: bool = True
+    """False: no host asked for the task in all its time, which a lost poll does not explain."""
 
 
 class Step(Enum):
@@ -257,7 +261,8 @@ class Thread:
         """REATTACH, NOTSTARTED: a token that nobody took is offered to the same host again."""
         if close.ending is Ending.NOT_STARTED:
             return True
-        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < ATTACH_OFFERS:
+        offers = ATTACH_OFFERS if close.polled else ATTACH_OFFERS_UNPOLLED
+        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < offers:
             active.attach_offers += 1
             return True
         return False
@@ -303,7 +308,9 @@ class Thread:
         close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
         self._record_end(run, close, now_ms)
         self.active = None
-        if not run.is_agent:
+        if run.cancel_requested:  # CANCARRY
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
+        elif not run.is_agent:
             self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
 
     def ended_runs(self) -> list[Run]:

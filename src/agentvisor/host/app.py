@@ -16,6 +16,7 @@ import structlog
 from temporalio.client import Client
 
 from agentvisor import __version__
+from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
@@ -25,7 +26,6 @@ from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
-from agentvisor.host.logs import configure_logs
 from agentvisor.host.ports import Port, require_free
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
@@ -64,6 +64,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
     own_queue = f"{task_queue}:{host_id}"
     threads = Threads(client, _defaults(config))
     streams = RunStreams()
+    limits = _limits(config)
     require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
     async with AsyncExitStack() as stack:
         guests = await stack.enter_async_context(Guests(config))
@@ -71,7 +72,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
             reader=ThreadReader(client),
             guests=guests,
             streams=streams,
-            limits=_limits(config),
+            limits=limits,
             stop_grace=stop_grace,
             drain=drain,
             session_idle=_seconds(config.temporal.session_idle_timeout),
@@ -85,6 +86,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
         sessions = Sessions(
             threads,
             attempts,
+            limits,
             own_queue=own_queue,
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),
@@ -94,10 +96,19 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
         )
         app = create_app(threads, streams, config, prune=sessions.prune, version=__version__, grpc_address=grpc_address)
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
-        for agent in config.agents:
-            await guests.prewarm(agent)
+        warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
+        stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+async def _prewarm(guests: Guests, agents: list[str]) -> None:
+    """Have a guest ready for each agent, one after the other; runs are accepted meanwhile, and start their own."""
+    for agent in agents:
+        try:
+            await guests.prewarm(agent)
+        except AgentVisorError as error:
+            log.warning("prewarm_failed", agent=agent, error=error.message)
 
 
 def _attempts(config: Config, client: Client, services: AttemptServices, host_id: str) -> tuple[Attempts, RunCapacity]:
@@ -149,13 +160,11 @@ def _defaults(config: Config) -> ThreadDefaults:
 
 def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
-    configure_logs()
     asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready)))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     """A host of a Temporal cluster, until SIGINT or SIGTERM."""
-    configure_logs()
     asyncio.run(_until_signalled(_serve(config, ready=ready)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -22,7 +23,7 @@ from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
-from agentvisor.host.journal import Journal, Urgency
+from agentvisor.host.journal import Urgency
 from agentvisor.protocol.convert import (
     blob_from_message,
     blob_to_message,
@@ -41,13 +42,25 @@ _BATCH_BYTES = 512_000
 """Of blobs in one operation."""
 
 
+class Log(Protocol):
+    """Where operations go: the journal, or nowhere while a write is rehearsed."""
+
+    def append(self, entries: list[bytes], urgency: Urgency) -> asyncio.Future[None]:
+        """Take the operations; the future is done when they are durable."""
+        ...
+
+    async def until_fenced(self) -> None:
+        """Return when the attempt is over."""
+        ...
+
+
 class AttemptStore:
     """Applies the SDK's requests to the host's view of the thread and journals them.
 
     The view was read after the attempt got its token (READCONS) and changes only through here.
     """
 
-    def __init__(self, thread: Thread, journal: Journal, load: LoadBlobs, limits: StoreLimits) -> None:
+    def __init__(self, thread: Thread, journal: Log, load: LoadBlobs, limits: StoreLimits) -> None:
         self._thread = thread
         self._store = thread.store
         self._journal = journal

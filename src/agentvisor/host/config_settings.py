@@ -20,7 +20,7 @@ PROCESS_VARIABLES = frozenset(
         "API_KEY",
         "ATTEMPT",
         "ENDPOINT",
-        "FD",
+        "CHANNEL_FD",
         "GUEST_ID",
         "RUN_ID",
         "THREAD_ID",

@@ -75,18 +75,33 @@ class LiveAttempt:
         committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
         try:
             close = await self._until_close()
+            if close is not None and close.traceback:
+                self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
             if close is not None and await self.journal.close(close):
                 self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+                await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
         finally:
             self.journal.fence()
             committing.cancel()
-            await asyncio.gather(committing, return_exceptions=True)
+            (defect,) = await asyncio.gather(committing, return_exceptions=True)
+            if isinstance(defect, Exception):
+                self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
                 self.store.exception()  # it may be that nobody waits
+
+    async def _end_stream(self) -> None:
+        """End the run's events, unless the run goes on in another attempt."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id="-")
+        try:
+            run = (await self._services.reader.state(self.thread_id, asked)).runs.get(self.id.run_id)
+        except AgentVisorError:
+            return  # whoever follows the run finds out by himself
+        if run is None or run.status.terminal:
+            self._services.streams.close(self.id.run_id)
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:
@@ -232,8 +247,8 @@ class LiveAttempt:
         return journal_pb2.AttemptClose(ending=ending)
 
     async def _until_cancelled(self) -> None:
-        """Return once the caller wants the run to end; a compaction is answered by a hand-over on the way."""
-        while True:
+        """Return once the run shall end, or is lost; a compaction is answered by a hand-over on the way."""
+        while not self.journal.is_fenced:
             await self.journal.cancel_seen.wait()
             known = await self._calls.read_attempt(self.id)
             if known is not None and known.cancel_requested:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import structlog
-from watchfiles import Change, DefaultFilter, awatch
+from watchfiles import Change, DefaultFilter
+from watchfiles import awatch as watch  # pyright: ignore[reportUnknownVariableType] - an annotation of its own
 
 from agentvisor.host.config import Config
 
@@ -29,6 +30,6 @@ async def reload_on_change(config: Config, changed: Callable[[], None]) -> None:
     """Call `changed` after the agents' files have changed, until cancelled."""
     folders = {config.base_dir, *(folder for agent in config.agents.values() for folder in agent.python_path)}
     present = [folder for folder in folders if folder.is_dir()]
-    async for changes in awatch(*present, watch_filter=_AgentFiles(config.dev.data_dir), step=100):
+    async for changes in watch(*present, watch_filter=_AgentFiles(config.dev.data_dir), step=100):
         log.info("agents_reloaded", files=sorted({path for _, path in changes})[:5])
         changed()

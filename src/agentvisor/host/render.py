@@ -115,7 +115,8 @@ class ThreadStates:
             "checkpoint": {"thread_id": self.thread_id, "checkpoint_ns": task.subgraph}
             if task.subgraph and not shown
             else None,
-            "state": self._state(below, live=live, subgraphs=subgraphs - 1) if below is not None and shown else None,
+            # A subgraph's namespace is its task's own: its latest state is the task's, also in the past.
+            "state": self._state(below, live=True, subgraphs=subgraphs - 1) if below is not None and shown else None,
             "result": task.result,
         }
 

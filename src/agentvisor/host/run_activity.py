@@ -96,7 +96,8 @@ class Attempts:
 
     def session(self, run_id: RunId) -> LiveAttempt | None:
         """The session of a client outside, once its activity has come to this host."""
-        return next((live for attempt, live in self._live.items() if attempt.run_id == run_id), None)
+        mine = (live for attempt, live in self._live.items() if attempt.run_id == run_id)
+        return next((live for live in mine if not live.journal.is_closing), None)
 
     async def session_came(self, run_id: RunId) -> LiveAttempt:
         async with self._came:

@@ -14,8 +14,10 @@ from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Una
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import RunKind
 from agentvisor.host.attempt_store import keeps_latest
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.live_attempt import LiveAttempt, answered
 from agentvisor.host.outside_reads import OutsideReads
+from agentvisor.host.rehearsal import rehearse
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import check_empty, put_copy, read_whole
@@ -31,10 +33,18 @@ class Sessions:
     """One session a thread, opened by the first write and closed by silence."""
 
     def __init__(
-        self, threads: Threads, attempts: Attempts, *, own_queue: str, heartbeat_timeout_ms: int, timeout_ms: int
+        self,
+        threads: Threads,
+        attempts: Attempts,
+        limits: StoreLimits,
+        *,
+        own_queue: str,
+        heartbeat_timeout_ms: int,
+        timeout_ms: int,
     ) -> None:
         self._threads = threads
         self._attempts = attempts
+        self._limits = limits
         self._own_queue = own_queue
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._timeout_ms = timeout_ms
@@ -78,6 +88,8 @@ class Sessions:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        if self._live(thread_id) is None and not await self._exists(thread_id):
+            await rehearse(thread_id, request, self._limits)
         return await self._held(thread_id, lambda live: live.store.result().call(request))
 
     async def _held(self, thread_id: ThreadId, work: Callable[[LiveAttempt], Awaitable[Done]]) -> Done:
@@ -132,6 +144,13 @@ class Sessions:
 
         await self._held(target_id, work)
         return store_pb2.StoreReply(stored=store_pb2.Stored())
+
+    async def _exists(self, thread_id: ThreadId) -> bool:
+        try:
+            await self._threads.get(thread_id)
+        except NotFound:
+            return False
+        return True
 
     def _live(self, thread_id: ThreadId) -> LiveAttempt | None:
         run_id = self._sessions.get(thread_id)

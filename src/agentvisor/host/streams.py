@@ -137,10 +137,10 @@ class RunStreams:
         self._make_room()
         tape.tell()
 
-    def heard(self, run_id: RunId) -> bool:
-        """Whether events of the run came to this host."""
+    def heard(self, run_id: RunId) -> int:
+        """The last attempt of the run whose events came to this host; 0 where none did."""
         tape = self._tapes.get(run_id)
-        return tape is not None and tape.attempt > 0
+        return 0 if tape is None else tape.attempt
 
     def forget(self, run_id: RunId) -> None:
         """Drop a run's events; who reads them ends."""

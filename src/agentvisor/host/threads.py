@@ -64,7 +64,7 @@ class Threads:
         self._client = client
         self._defaults = defaults
         self._reader = ThreadReader(client)
-        self._ended: dict[RunId, asyncio.Event] = {}
+        self._waiting: dict[RunId, set[asyncio.Future[None]]] = {}
 
     # --- threads ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class Threads:
     async def delete(self, thread_id: ThreadId) -> None:
         """Remove the thread from Temporal, every execution of it; a live attempt is fenced by that.
 
-        `NotFound` where nothing of it is left; a delete that was cut off is resumed by another.
+        `NotFound` where there is none; a delete that was cut off is finished by another all the same.
         """
         await delete_thread(self._client, thread_id)
 
@@ -249,28 +249,37 @@ class Threads:
     async def wait_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run once it has ended, however long that takes; an outage of Temporal is waited out."""
         pause = _POLL
-        hint = self._ended.setdefault(run_id, asyncio.Event())
         while True:
+            # Before the look: an end that comes after it must not be missed.
+            hint: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.setdefault(run_id, set())
+            waiting.add(hint)
             try:
-                run = await self.get_run(thread_id, run_id)
+                if await self._has_ended(thread_id, run_id):
+                    return await self.get_run(thread_id, run_id)
+                done, _ = await asyncio.wait([hint], timeout=pause)
+                pause = _POLL if done else min(pause * 1.5, _POLL_MOST)
             except Unavailable:
-                run = None
-            if run is not None and run.status.terminal:
-                self._ended.pop(run_id, None)
-                return run
-            try:
-                async with asyncio.timeout(pause):
-                    await hint.wait()
-                hint.clear()
-                pause = _POLL
-            except TimeoutError:
+                await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _POLL_MOST)
+            finally:
+                waiting.discard(hint)
+                if not waiting:
+                    self._waiting.pop(run_id, None)
+
+    async def _has_ended(self, thread_id: ThreadId, run_id: RunId) -> bool:
+        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
+        run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
+        if run is None:
+            await self._reader.describe(thread_id)
+            raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
+        return run.status.terminal
 
     def attempt_ended(self, run_id: RunId) -> None:
         """A hint from this host's attempts: waiting for the run is worth a look."""
-        hint = self._ended.get(run_id)
-        if hint is not None:
-            hint.set()
+        for hint in self._waiting.get(run_id, ()):
+            if not hint.done():
+                hint.set_result(None)
 
     # --- Temporal --------------------------------------------------------------------------------------------------
 

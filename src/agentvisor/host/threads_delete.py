@@ -9,7 +9,7 @@ from temporalio.api.workflowservice.v1 import (
     DeleteWorkflowExecutionRequest,
     GetWorkflowExecutionHistoryRequest,
 )
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import NotFound
@@ -20,11 +20,15 @@ _TIMEOUT = timedelta(seconds=10)
 
 
 async def delete_thread(client: Client, thread_id: ThreadId) -> None:
-    """End the thread, then delete the executions of its chain, the newest last, so that a crash can be resumed."""
+    """End the thread, then delete the executions of its chain, the newest last, so that a crash can be resumed.
+
+    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, also
+    where an earlier delete had ended it: what that one left is deleted all the same.
+    """
     handle = client.get_workflow_handle(thread_id)
     try:
-        current = (await handle.describe(rpc_timeout=_TIMEOUT)).run_id
-        chain = await _chain(client, thread_id, current)
+        current = await handle.describe(rpc_timeout=_TIMEOUT)
+        chain = await _chain(client, thread_id, current.run_id)
         await _ignoring_gone(handle.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
         for run_id in reversed(chain):
             await _ignoring_gone(
@@ -37,6 +41,8 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
                     timeout=_TIMEOUT,
                 )
             )
+        if current.status is not WorkflowExecutionStatus.RUNNING:
+            raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error

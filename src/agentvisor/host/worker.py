@@ -29,10 +29,6 @@ async def workers(
 ) -> AsyncGenerator[None]:
     """Poll while the context lasts."""
     count_into(count_workflow)
-    runner = SandboxedWorkflowRunner(
-        # Core and protocol are pure: importing them anew for each thread would cost memory and start-up.
-        restrictions=SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")
-    )
     tuner = WorkerTuner.create_composite(
         workflow_supplier=FixedSizeSlotSupplier(50),
         activity_supplier=capacity,
@@ -44,7 +40,7 @@ async def workers(
         task_queue=task_queue,
         workflows=[ThreadWorkflow],
         activities=[attempts.run],
-        workflow_runner=runner,
+        workflow_runner=workflow_runner(),
         tuner=tuner,
         max_cached_workflows=_CACHED_THREADS,
         sticky_queue_schedule_to_start_timeout=_STICKY,
@@ -60,3 +56,10 @@ async def workers(
         await stack.enter_async_context(shared)
         await stack.enter_async_context(own)
         yield
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """How workflow code runs: in Temporal's sandbox, our own modules shared by all threads."""
+    # Core and protocol are pure: importing them anew for each thread would cost memory and start-up.
+    restrictions = SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")
+    return SandboxedWorkflowRunner(restrictions=restrictions)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from google.protobuf.struct_pb2 import Struct
 
+from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
@@ -49,7 +50,7 @@ def blob_from_message(message: store_pb2.Blob) -> Blob:
     return Blob(
         key=BlobKey(message.key),
         type=message.type,
-        encoding=Encoding(message.encoding),
+        encoding=_encoding(message.encoding),
         data=message.data,
         base=BlobKey(message.base) if message.base else None,
         size=message.size,
@@ -57,6 +58,13 @@ def blob_from_message(message: store_pb2.Blob) -> Blob:
         location=message.location,
         stored_size=message.stored_size,
     )
+
+
+def _encoding(number: int) -> Encoding:
+    try:
+        return Encoding(number)
+    except ValueError:
+        raise Corrupt(f"a blob of unknown encoding {number}: it may come from a newer version of AgentVisor") from None
 
 
 def checkpoint_to_message(checkpoint: Checkpoint) -> store_pb2.Checkpoint:

@@ -8,41 +8,67 @@ from google.protobuf.struct_pb2 import Struct
 
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId
 from agentvisor.core.records import Checkpoint
+from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
-from agentvisor.protocol.threads import thread_to_message
-from agentvisor.protocol.v1 import thread_pb2
+from agentvisor.protocol.threads import store_to_message, thread_to_message
+from agentvisor.protocol.v1 import run_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
 """Of a query's answer; Temporal refuses one over 2 MB."""
+RUNS_BYTES = 300_000
+"""Of the runs in it that were not asked for."""
+CONFIG_BYTES = 8_000
+"""Of the caller's configuration of such a run."""
 
 KEYWORD_BYTES = 200
 KEYWORDS = 20
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
-    """The records that were asked for, from the cursor on, about PAGE_BYTES of them."""
+    """The records that were asked for, from the cursor on, about PAGE_BYTES of them with the runs."""
+    first = asked.cursor == 0
+    message = thread_to_message(thread, (), blobs=False, whole_run=RunId(asked.whole_run_id))
+    if first:
+        _leave_out_runs(message, asked.whole_run_id)
+    else:
+        message.ClearField("runs")
     selected = _selected(thread.store, asked)
-    page, size, position = list[Checkpoint](), 0, asked.cursor
+    page, size, position = list[Checkpoint](), message.ByteSize(), max(0, asked.cursor - 1)
     while position < len(selected):
         checkpoint = selected[position]
         cost = checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
-        if page and size + cost > PAGE_BYTES:
+        if (page or first) and size + cost > PAGE_BYTES:
             break
         size += cost
         page.append(checkpoint)
         position += 1
-    first = asked.cursor == 0
-    message = thread_to_message(thread, page, blobs=False, whole_run=RunId(asked.whole_run_id))
-    if not first:
-        message.ClearField("runs")
+    message.store.CopyFrom(store_to_message(thread.store, page, blobs=False))
     return thread_pb2.ReadThreadReply(
         thread=message,
-        cursor=position if position < len(selected) else 0,
+        cursor=position + 1 if position < len(selected) else 0,
         unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
         revision=thread.revision,
     )
+
+
+def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
+    """Keep the answer under Temporal's limit: the oldest of many ended runs, a large configuration, a large input."""
+    kept, size = list[run_pb2.Run](), 0
+    for run in reversed(message.runs):
+        whole = run.spec.run_id == whole_run_id
+        if whole and len(run.spec.input) + len(run.output) > PAGE_BYTES:
+            run.spec.ClearField("input")
+        if not whole and len(run.spec.config) > CONFIG_BYTES:
+            run.spec.ClearField("config")
+        if whole or size < RUNS_BYTES or not RunStatus(run.status).terminal:
+            kept.append(run)
+            size += 0 if whole else run.ByteSize()
+    if len(kept) < len(message.runs):
+        kept.reverse()
+        del message.runs[:]
+        message.runs.extend(kept)
 
 
 def _selected(store: Store, asked: thread_pb2.ReadThread) -> list[Checkpoint]:
@@ -98,6 +124,15 @@ def merged_metadata(metadata: bytes, changes: Struct) -> bytes:
     for key, value in changes.fields.items():
         merged.fields[key].CopyFrom(value)
     return struct_to_bytes(merged)
+
+
+def named_for(metadata: bytes, spec: run_pb2.RunSpec) -> bytes:
+    """The metadata with the agent that a run names: clients of the LangGraph server search threads by it."""
+    names = Struct()
+    names.fields["graph_id"].string_value = spec.agent
+    if spec.assistant_id:
+        names.fields["assistant_id"].string_value = spec.assistant_id
+    return merged_metadata(metadata, names)
 
 
 def keywords(metadata: bytes) -> list[str]:

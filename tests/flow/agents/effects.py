@@ -6,7 +6,8 @@ import os
 
 def effect(what: str) -> None:
     """Append a line; one write call, so that parallel ones do not mix."""
-    line = json.dumps({"what": what, "attempt": int(os.environ["AGENTVISOR_ATTEMPT"]), "pid": os.getpid()})
+    by = {"thread": os.environ["AGENTVISOR_THREAD_ID"], "attempt": int(os.environ["AGENTVISOR_ATTEMPT"])}
+    line = json.dumps({"what": what, **by, "pid": os.getpid()})
     file = os.open(os.environ["EFFECTS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(file, f"{line}\n".encode())

@@ -1,13 +1,13 @@
-"""Five nodes with a three-way fan-out, each with a side effect; kill points armed by KILL_AT."""
+"""Five nodes with a three-way fan-out, each with a side effect; it dies where the sign "kill" says."""
 
 from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from agents import kill_points
+from agents import operations
 from agents.effects import effect
 
-kill_points.install()
+operations.install()
 
 
 class State(TypedDict, total=False):

@@ -1,15 +1,15 @@
 """Two quick tasks and a slow one in one super-step, then a question for a person."""
 
 import operator
-import os
-import time
-from pathlib import Path
 from typing import Annotated, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
+from agents import operations, signs
 from agents.effects import effect
+
+operations.install()
 
 
 class State(TypedDict, total=False):
@@ -27,9 +27,7 @@ def quick(name: str):
 
 def slow(state: State) -> State:
     effect("began slow")
-    gate = Path(os.environ["GATE"])
-    while not gate.exists():
-        time.sleep(0.02)
+    signs.wait_for("gate")
     effect("did slow")
     return {"done": ["slow"]}
 

@@ -17,7 +17,7 @@ from agentvisor.core.ids import ROOT, Namespace
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.run_pb2 import Ending
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.flow]
 
 HELLO = json.dumps({"messages": [{"role": "user", "content": "hi"}], "steps": 0}).encode()
 GRAPHS = [

@@ -108,9 +108,38 @@ async def test_every_state_of_the_past_can_be_read(sdk: LangGraphClient, http: h
         assert await sdk.threads.get_history(named, before=before) == states[2:]
     assert await sdk.threads.get_history(named, metadata={"step": 0}) == states[2:3]
     assert await sdk.threads.get_history(named, checkpoint={"checkpoint_ns": "no:1"}) == []
+    assert await sdk.threads.get_history(named, checkpoint=second) == states[1:2]
     assert (await http.post(f"/threads/{named}/history", json={})).json() == states[:1]
     assert (await http.get(f"/threads/{named}/history")).json() == states
     assert (await http.get(f"/threads/{named}/history?limit=2")).json() == states[:2]
+
+
+async def test_a_subgraph_has_states_of_its_own(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+    named = (await sdk.threads.create())["thread_id"]
+    await sdk.runs.wait(named, "nested", input={"count": 1})
+    [task] = (await sdk.threads.get_state(named))["tasks"]
+    assert task["checkpoint"]["checkpoint_ns"].startswith("child:")
+    assert (task["checkpoint"]["thread_id"], task["state"]) == (named, None)
+
+    state = await sdk.threads.get_state(named, subgraphs=True)
+    [task] = state["tasks"]
+    child = task["state"]
+    assert task["checkpoint"] is None
+    assert (child["values"], child["next"]) == ({"count": 2, "log": ["worked"]}, ["ask"])
+    assert child["interrupts"] == state["interrupts"] != []
+    assert set(child["checkpoint"]["checkpoint_map"]) == {"", child["checkpoint"]["checkpoint_ns"]}
+
+    assert await sdk.threads.get_state(named, checkpoint=child["checkpoint"]) == child | {
+        "interrupts": child["interrupts"]
+    }
+    latest = {**child["checkpoint"], "checkpoint_id": None}
+    assert await sdk.threads.get_state(named, checkpoint=latest) == child
+    at = await sdk.threads.get_state(named, checkpoint_id=state["checkpoint"]["checkpoint_id"], subgraphs=True)
+    assert at["tasks"][0]["state"] == child
+    history = await sdk.threads.get_history(named, checkpoint=latest)
+    assert [one["next"] for one in history] == [["ask"], ["work"], ["__start__"]]
+    other = {"checkpoint": {**child["checkpoint"], "thread_id": "other"}}
+    assert (await http.post(f"/threads/{named}/state/checkpoint", json=other)).status_code == 422
 
 
 async def test_a_checkpoint_that_does_not_exist_is_an_empty_state(sdk: LangGraphClient) -> None:

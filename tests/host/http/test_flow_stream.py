@@ -7,14 +7,17 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamPart
+from tests.host.http.proxy import proxied
 from tests.host.http.test_flow_runs import begun
 from tests.host.http.test_flow_threads import unique
 from tests.host.http.test_sse import parsed
 from tests.support.waiting import until
 
 from agentvisor.core.ids import RunId
+from agentvisor.host.app import Host
 from agentvisor.host.streams import RunStreams
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
@@ -135,8 +138,34 @@ async def test_a_reader_goes_on_after_every_event_it_may_have_been_cut_at(sdk: L
             rest = sdk.runs.join_stream(named, run["run_id"], last_event_id=number, stream_mode=[mode, "values"])  # pyright: ignore[reportArgumentType]
             # An event without a number of its own shows the one before it.
             assert told(await parts(rest)) == told(found[numbers.index(number) + 1 :])
+        # LangGraph's client goes on at the Location, which names no modes.
+        again = sdk.runs.join_stream(named, run["run_id"], last_event_id=numbers[0])
+        assert told(await parts(again)) == told(found[1:])
         whole = sdk.runs.join_stream(named, run["run_id"], last_event_id="-1", stream_mode=[mode, "values"])  # pyright: ignore[reportArgumentType]
         assert told(await parts(whole)) == told(found)
+
+
+async def test_langgraphs_client_sees_each_event_once_over_a_connection_that_is_cut(
+    sdk: LangGraphClient, host: Host, gate: Path
+) -> None:
+    named = (await sdk.threads.create())["thread_id"]
+    async with proxied(host.url) as proxy, get_client(url=proxy.url) as cut_off:
+        found: list[StreamPart] = []
+        stream = cut_off.runs.stream(named, "waiting", input={"gate": str(gate)}, stream_mode=["values", "custom"])
+        reading = asyncio.create_task(collect(stream, found))
+        await until(gate.with_suffix(".started").exists)
+        await until(lambda: len(found) == 4)
+        proxy.cut()
+        gate.touch()
+        await asyncio.wait_for(reading, 30)
+    assert proxy.connections > 1
+    assert [(name, data.get("log")) for name, data in told(found)] == [
+        ("metadata", None),
+        ("values", []),
+        ("custom", None),
+        ("values", ["worked"]),
+        ("values", ["worked", "waited"]),
+    ]
 
 
 async def test_what_another_host_streamed_is_a_gap_and_then_the_values(

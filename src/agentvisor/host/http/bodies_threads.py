@@ -91,6 +91,12 @@ class HistorySearch(Body):
         return Namespace(self.checkpoint.checkpoint_ns if self.checkpoint else "")
 
     @property
+    def checkpoint_id(self) -> CheckpointId | None:
+        """The one checkpoint that is asked for."""
+        asked = self.checkpoint.checkpoint_id if self.checkpoint else None
+        return CheckpointId(asked) if asked else None
+
+    @property
     def before_id(self) -> CheckpointId | None:
         """The checkpoint id that all must be older than."""
         return None if self.before is None else checkpoint_id_in(self.before)

@@ -9,6 +9,7 @@ from typing import TypeVar
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
+from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
@@ -81,8 +82,11 @@ async def state_at(
     found = thread.store.get(namespace, checkpoint_id)
     if found is None:
         return ThreadStates(thread_id, thread.store, {}).empty(namespace, checkpoint_id)
-    states, blobs = await _states(services, thread, [found.checkpoint])
-    return await _rendered(blobs, lambda: states.state(found, live=checkpoint_id is None))
+    if subgraphs and checkpoint_id is not None:
+        _add_heads(thread.store, (await services.threads.get(thread_id)).store)
+    shown = [found.checkpoint, *(_heads(thread) if subgraphs else ())]
+    states, blobs = await _states(services, thread, shown)
+    return await _rendered(blobs, lambda: states.state(found, live=checkpoint_id is None, subgraphs=subgraphs))
 
 
 async def history(
@@ -90,14 +94,18 @@ async def history(
     thread_id: ThreadId,
     *,
     namespace: Namespace,
+    checkpoint_id: CheckpointId | None,
     before: CheckpointId | None,
     metadata: dict[str, Json],
     limit: int,
 ) -> list[dict[str, Json]]:
-    """States of a namespace, newest first, whose metadata has these values."""
+    """States of a namespace, newest first, whose metadata has these values; only one where an id is given."""
     newest = 0 if metadata else limit
-    thread = await services.threads.read(thread_id, namespace=namespace, before=before, newest=newest)
-    chosen = [one for one in thread.store.newest_first(namespace, before=before) if _has(one, metadata)][:limit]
+    thread = await services.threads.read(
+        thread_id, namespace=namespace, checkpoint_id=checkpoint_id, before=before, newest=newest
+    )
+    listed = thread.store.newest_first(namespace, checkpoint_id=checkpoint_id, before=before)
+    chosen = [one for one in listed if _has(one, metadata)][:limit]
     found = [each for one in chosen if (each := thread.store.get(namespace, one.checkpoint_id)) is not None]
     states, blobs = await _states(services, thread, chosen)
     return await _rendered(blobs, lambda: [states.state(one, live=False) for one in found])
@@ -106,6 +114,16 @@ async def history(
 def _has(checkpoint: Checkpoint, metadata: dict[str, Json]) -> bool:
     shown = shown_metadata(checkpoint.metadata) if metadata else {}
     return all(name in shown and shown[name] == value for name, value in metadata.items())
+
+
+def _add_heads(store: Store, heads: Store) -> None:
+    """The latest of every namespace, beside what was read."""
+    for checkpoint in heads.all_checkpoints():
+        store.put_checkpoint(checkpoint)
+        for writes in heads.pending(checkpoint.key):
+            store.put_writes(writes)
+    for projection in heads.projections.values():
+        store.project(projection)
 
 
 def _heads(thread: Thread) -> Iterable[Checkpoint]:

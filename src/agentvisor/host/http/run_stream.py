@@ -25,8 +25,6 @@ from agentvisor.host.http.sse import ServerEvent
 from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import METADATA, Event, Gap
 
-ALL_MODES = ("values", "updates", "messages", "custom", "tasks", "checkpoints", "debug")
-
 
 @dataclass(slots=True)
 class RunReader:
@@ -68,11 +66,15 @@ class RunReader:
             yield event
 
     async def _until_ended(self) -> Run:
-        """The run once its end is durable; that ends its tape."""
+        """The run once its end is durable; that ends its tape, as the loss of its thread does."""
         try:
-            return await self.services.threads.wait_run(self.thread_id, self.run_id)
-        finally:
+            run = await self.services.threads.wait_run(self.thread_id, self.run_id)
+        except Exception:
             self.services.streams.close(self.run_id)
+            raise
+        # Not where this reader leaves: the run goes on, and so does its tape.
+        self.services.streams.close(self.run_id)
+        return run
 
     async def _tape(self) -> AsyncGenerator[ServerEvent]:
         adds_up = "messages" in self.modes and "messages-tuple" not in self.modes
@@ -121,10 +123,11 @@ class RunReader:
     async def _final(self, run: Run) -> list[ServerEvent]:
         """The run's last words: the values that a client who missed events needs, and the error."""
         events: list[ServerEvent] = []
-        if not self.services.streams.heard(self.run_id):
-            metadata: dict[str, Json] = {"run_id": self.run_id, "attempt": max(1, len(run.attempts))}
+        heard, attempts = self.services.streams.heard(self.run_id), len(run.attempts)
+        if heard == 0 or heard < attempts:
+            metadata: dict[str, Json] = {"run_id": self.run_id, "attempt": max(1, attempts)}
             events.append(ServerEvent(METADATA, encode(metadata)))
-            if run.attempts:
+            if attempts:
                 events.append(self._gap("another host has the run's events"))
         if self._missing:
             events.append(ServerEvent("values", encode(await self._values(run))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
@@ -16,9 +17,9 @@ from agentvisor.host.http.outcome import failure, keeping_alive, outcome
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import RunCreate
 from agentvisor.host.http.run_start import canceller, start, streaming, waiting
-from agentvisor.host.http.run_stream import ALL_MODES, RunReader
+from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Served, Services
-from agentvisor.host.http.shapes import run_json
+from agentvisor.host.http.shapes import modes_of, run_json
 from agentvisor.host.http.sse import HEADERS, ServerEvent, wire
 from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import ALL
@@ -122,8 +123,10 @@ async def join_run_stream(
     """The events of a run: all that are kept of one that lives; of one that has ended, those after Last-Event-ID."""
     await services.threads.get(thread_id)
     leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
-    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/stream"}
-    events = _events(services, thread_id, run_id, _modes(stream_mode), _after(last_event_id))
+    named = _named(stream_mode)
+    query = f"?{urlencode([('stream_mode', mode) for mode in named])}" if named else ""
+    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/stream{query}"}
+    events = _events(services, thread_id, run_id, named, _after(last_event_id))
     pieces = wire(events, services.heartbeat)
     return LiveResponse(pieces, "text/event-stream", {**HEADERS, **location}, leaving)
 
@@ -136,7 +139,8 @@ async def _events(
     except NotFound as error:
         yield ServerEvent("error", encode(failure(error)))
         return
-    reader = RunReader(services, thread_id, run_id, modes, None if after == ALL else after)
+    # LangGraph's client goes on without naming modes: then they are those that the run was started with.
+    reader = RunReader(services, thread_id, run_id, modes or modes_of(run), None if after == ALL else after)
     if not run.status.terminal:
         source = reader.events()
     elif after is not None:
@@ -150,10 +154,10 @@ async def _events(
         await source.aclose()
 
 
-def _modes(asked: Sequence[str] | None) -> Sequence[str]:
-    """Modes of a reader; all of the run's where it names none. A namespace after | is not part of a mode."""
+def _named(asked: Sequence[str] | None) -> Sequence[str]:
+    """The modes that a reader names. A namespace after | is not part of a mode."""
     named = [one for each in asked or () for one in each.split(",") if one]
-    return [one.partition("|")[0] for one in named] or ALL_MODES
+    return [one.partition("|")[0] for one in named]
 
 
 def _after(last_event_id: str | None) -> int | None:

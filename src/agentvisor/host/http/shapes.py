@@ -72,6 +72,13 @@ def run_json(thread_id: str, run: Run) -> dict[str, Json]:
     }
 
 
+def modes_of(run: Run) -> list[str]:
+    """The stream modes that the caller asked for."""
+    spec = run_pb2.RunSpec.FromString(run.spec.body)
+    modes = _kwargs(spec).get("stream_mode")
+    return [str(one) for one in modes] if isinstance(modes, list) else list(spec.stream_modes)
+
+
 def output_json(run: Run) -> Json:
     """What a plain agent returned."""
     return render("json", run.output) if run.output else None

@@ -74,16 +74,18 @@ def _timed_out(cause: TimeoutError) -> Closed:
             log = journal_pb2.Log.FromString(details[0])
         except DecodeError:
             log = journal_pb2.Log()
-    ending = Ending.TIME_BUDGET if cause.type is TimeoutType.START_TO_CLOSE else Ending.HOST_GONE
+    kind = TimeoutType.HEARTBEAT if cause.type is None else cause.type
+    ending = Ending.TIME_BUDGET if kind == TimeoutType.START_TO_CLOSE else Ending.HOST_GONE
     says = {
         TimeoutType.SCHEDULE_TO_START: "no host took the run in time",
         TimeoutType.START_TO_CLOSE: "the run's time budget (temporal.run_timeout) is used up",
-    }.get(cause.type or TimeoutType.HEARTBEAT, "the host stopped sending heartbeats")
+    }.get(kind, "the host stopped sending heartbeats")
     close = Close(
         ending,
         error_message=says,
         source=source_of(log),
         heartbeat_seen=bool(details),
+        polled=kind != TimeoutType.SCHEDULE_TO_START,
     )
     return close, log
 

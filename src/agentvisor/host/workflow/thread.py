@@ -179,6 +179,8 @@ class ThreadWorkflow:
             if message.HasField("settings"):
                 self._thread.set_settings(settings_from_message(message.settings))
             run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
+            if run.is_agent:
+                self._thread.metadata = reads.named_for(self._thread.metadata, message.spec)
         return run_pb2.StartRunReply(run=run_to_message(run, whole=False)).SerializeToString()
 
     @start_run.validator

@@ -1,0 +1,64 @@
+"""What the pages say of settings, endings, files and routes is what the code says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripts.generate_configuration_page import NOT_IN_FORCE
+from tests.docs.blocks import ROOT, pages
+
+from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
+from agentvisor.host.config_settings import PROCESS_VARIABLES, SETTINGS
+
+SECTIONS = {path.partition(".")[0] for path in SETTINGS if "." in path}
+FOLLOWS = {Follow.END: "ends", Follow.RESTART: "restarts", Follow.AGAIN: "again at once", Follow.ATTACH: "goes on"}
+
+
+def test_the_configuration_page_is_fresh() -> None:
+    script = ROOT / "scripts" / "generate_configuration_page.py"
+    subprocess.run([sys.executable, script, "--check"], check=True)
+
+
+def test_a_setting_that_nothing_reads_is_said_to_be_not_in_force() -> None:
+    code = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py") if file.name != "config_tree.py")
+    unread = {path for path in SETTINGS if not re.search(rf"\.{path.rpartition('.')[2]}\b", code)}
+    # One kind of sandbox is there, so nothing has to choose.
+    assert unread - {"guest.sandbox"} == NOT_IN_FORCE.keys()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_settings_and_variables_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    named = re.findall(rf"`((?:{'|'.join(SECTIONS)})\.[a-z_.]+?)`", text)
+    files = {str(file.relative_to(ROOT / "src/agentvisor")) for file in (ROOT / "src/agentvisor").rglob("*")}
+    tables = {path.rpartition(".")[0] for path in SETTINGS}
+    assert [name for name in named if name not in SETTINGS and name not in tables and name not in files] == []
+    variables = {setting.variable for setting in SETTINGS.values()} | PROCESS_VARIABLES
+    assert set(re.findall(r"`(AGENTVISOR_[A-Z_]+)`", text)) <= variables
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+://", target):
+            continue
+        file, _, anchor = target.partition("#")
+        place = (page.parent / file).resolve() if file else page
+        assert place.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, target
+
+
+def test_the_recovery_page_has_every_ending_with_what_follows() -> None:
+    page = (ROOT / "docs" / "recovery.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([\w ]+) \|$", page, re.MULTILINE))
+    del rows["ending"]  # the head
+    assert rows == {ending.name.lower(): FOLLOWS[CONSEQUENCES[ending].follow] for ending in Ending}
+
+
+def test_the_readmes_commands_are_targets_of_make() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"\bmake (\w+)", (ROOT / "README.md").read_text())) <= targets

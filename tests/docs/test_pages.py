@@ -1,0 +1,61 @@
+"""Every code block of every page does what the page says: nothing in our documentation is only written down."""
+
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks import ROOT, Block, blocks_of, pages
+from tests.docs.reader import RULES, Reader
+
+pytestmark = [pytest.mark.flow, pytest.mark.system("bash", "curl", "jq", "make")]
+
+WITH_BLOCKS = [page for page in pages() if blocks_of(page)]
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Generator[Reader]:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    reader = Reader(folder)
+    try:
+        yield reader
+    finally:
+        reader.close()
+        shutil.rmtree(folder / ".agentvisor", ignore_errors=True)
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_works_from_its_first_block_to_its_last(page: Path, reader: Reader) -> None:
+    for block in blocks_of(page):
+        reader.do(block)
+
+
+@pytest.mark.parametrize("language, name, text", [("", "", "make demo"), ("ruby", "", "1"), ("console", "", "$ ls")])
+def test_a_block_that_no_rule_runs_fails(language: str, name: str, text: str, reader: Reader) -> None:
+    with pytest.raises(AssertionError, match="no rule"):
+        reader.do(Block("page.md", 1, language, name, text))
+
+
+@pytest.mark.parametrize(
+    "language, name, text",
+    [
+        ("python", "", "assert 1 == 2"),
+        ("python", "agent.py", "def"),
+        ("yaml", "agentvisor.yaml", "http: {prot: 1}"),
+        ("json", "langgraph.json", '{"graphs": {}}'),
+        ("bash", "", "false"),
+        ("bash", "", "true; agentvisor no-such-command"),
+        ("bash", "", "make no-such-target"),
+        ("bash", "", "pip install 'agentvisor[everything]'"),
+        ("text", "", "nothing has printed this"),
+        ("text", "picture", "host/no_such_file.py"),
+    ],
+)
+def test_a_block_that_is_not_true_fails(language: str, name: str, text: str, reader: Reader) -> None:
+    with pytest.raises(Exception):  # noqa: B017 - each fails in its own way
+        reader.do(Block("page.md", 1, language, name, text))
+
+
+def test_every_rule_is_used() -> None:
+    assert {block.language for page in pages() for block in blocks_of(page)} == set(RULES)

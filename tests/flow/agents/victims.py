@@ -1,0 +1,17 @@
+"""Agents whose processes die, behind two names, so that a host that many tests share has few guests to start."""
+
+import importlib
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+
+def make(config: RunnableConfig) -> Any:
+    """The graph that the run's config names: {"configurable": {"graph": "module"}}."""
+    return importlib.import_module(f"agents.{config['configurable']['graph']}").graph
+
+
+def call(given: dict[str, Any]) -> Any:
+    """The result of the function that the input names: {"call": "module:name", "with": argument}."""
+    module, _, name = given["call"].partition(":")
+    return getattr(importlib.import_module(f"agents.{module}"), name)(given.get("with"))

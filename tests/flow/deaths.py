@@ -1,0 +1,145 @@
+"""What a test of death needs: a thread on a host, what its agents did outside of it, and the processes around them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psutil
+from tests.flow.conftest import Project, client_of
+from tests.support.host_process import HostProcess
+from tests.support.waiting_sync import until
+
+VICTIMS = {"graph": "victims.py:make", "call": "victims.py:call"}
+SECONDS = 30.0
+"""For what takes one or two when the machine is not busy."""
+
+AT_A_TIME = 3
+"""Threads whose agents die at the same time; with more, a busy machine starves the host's heartbeats."""
+
+
+class VictimThread:
+    """A thread whose agents die: `graph` and `call` start runs, the rest says what became of them."""
+
+    def __init__(self, project: Project, host: HostProcess, thread_id: str = "") -> None:
+        self.project = project
+        self.id = thread_id or uuid4().hex
+        self.on(host)
+        self.client.threads.create(thread_id=self.id, if_exists="do_nothing")
+
+    def on(self, host: HostProcess) -> None:
+        """Speak with this host from now on."""
+        self.host = host
+        self.client = client_of(host)
+
+    # --- runs ------------------------------------------------------------------------------------------------------
+
+    def graph(self, name: str, given: dict[str, Any] | None, **options: Any) -> str:
+        """Start a run of the graph of a module in `agents/`; its id."""
+        config = {"configurable": {"graph": name}}
+        run = self.client.runs.create(self.id, "graph", input=given, config=config, **options)
+        return str(run["run_id"])
+
+    def call(self, name: str, given: object = None) -> str:
+        """Start a run of a function in `agents/`: "module:name"; its id."""
+        run = self.client.runs.create(self.id, "call", input={"call": name, "with": given})
+        return str(run["run_id"])
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        return dict(self.client.runs.get(self.id, run_id))
+
+    def ended(self, run_id: str, *, seconds: float = SECONDS) -> dict[str, Any]:
+        """The run, once it has ended; whatever does not answer meanwhile is being restarted."""
+        found: list[dict[str, Any]] = []
+
+        def has_ended() -> bool:
+            try:
+                run = self.run(run_id)
+            except httpx.HTTPError:
+                return False
+            found.append(run)
+            return run["status"] not in ("pending", "running")
+
+        try:
+            until(has_ended, seconds=seconds)
+        except AssertionError as error:
+            raise AssertionError(f"run {run_id}: {error}; {self.told()}") from error
+        return found[-1]
+
+    def reasons(self, run_id: str) -> list[str]:
+        """Why each attempt ended."""
+        return [one["reason"] for one in self.run(run_id)["attempts"]]
+
+    def history(self) -> list[dict[str, Any]]:
+        return [dict(one) for one in self.client.threads.get_history(self.id, limit=1000)]
+
+    def values(self) -> dict[str, Any]:
+        return dict(self.client.threads.get_state(self.id)["values"])  # type: ignore[arg-type]
+
+    def status(self) -> str:
+        return str(self.client.threads.get(self.id)["status"])
+
+    # --- outside ---------------------------------------------------------------------------------------------------
+
+    def tell(self, name: str, text: str = "") -> None:
+        """Put a sign up for this thread's agents (agents/signs.py)."""
+        (self.project.folder / f"{self.id}.{name}").write_text(text)
+
+    def effects(self) -> list[dict[str, Any]]:
+        return [one for one in self.project.effects() if one["thread"] == self.id]
+
+    def did(self) -> Counter[str]:
+        return Counter(str(one["what"]) for one in self.effects())
+
+    def did_in_attempt(self, attempt: int) -> set[str]:
+        return {str(one["what"]) for one in self.effects() if one["attempt"] == attempt}
+
+    def operations(self) -> int:
+        """Journalled operations that were acknowledged so far."""
+        return sum(count for what, count in self.did().items() if what.startswith("operation "))
+
+    def until_it(self, what: str, times: int = 1) -> int:
+        """Wait until the thread's agents did something so often; the process of the last one."""
+        try:
+            until(lambda: self.did()[what] >= times, seconds=SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{what} x {times}: {error}; {self.told()}") from error
+        return [int(one["pid"]) for one in self.effects() if one["what"] == what][-1]
+
+    def told(self) -> str:
+        """All that helps to understand a failure."""
+        logs = [line for host in self.project.hosts for line in host.log.read_text().splitlines() if self.id in line]
+        return "\n".join([f"did {dict(self.did())}", *logs[-30:]])
+
+
+def points(operations: int) -> list[str]:
+    """Where to kill (the sign "kill"): before and after each operation."""
+    return [f"{when}:{number}" for number in range(1, operations + 1) for when in ("before", "after")]
+
+
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    os.kill(pid, number)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there, dead ones that nobody has collected aside."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def host_of(project: Project, pid: int) -> HostProcess:
+    """The host in whose family a process is."""
+    family = {one.pid for one in psutil.Process(pid).parents()}
+    return next(host for host in project.hosts if host.pid in family)
+
+
+def is_one_line(history: list[dict[str, Any]]) -> bool:
+    """Whether each checkpoint is the parent of the next: no fork."""
+    parents = [one["parent_checkpoint"]["checkpoint_id"] for one in history[:-1]]
+    return parents == [one["checkpoint"]["checkpoint_id"] for one in history[1:]]
