@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from scripts.generate_configuration_page import NOT_IN_FORCE
 from tests.docs.blocks import ROOT, pages
+from tests.flow.test_conformance_in_guest import APPLIES, NEEDS_ANOTHER_THREAD
+from tests.langgraph_conformance import BASE
 
+from agentvisor.core.errors import ERRORS
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
 from agentvisor.host.config_settings import PROCESS_VARIABLES, SETTINGS
 
@@ -62,3 +65,17 @@ def test_the_recovery_page_has_every_ending_with_what_follows() -> None:
 def test_the_readmes_commands_are_targets_of_make() -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"\bmake (\w+)", (ROOT / "README.md").read_text())) <= targets
+
+
+def test_the_errors_that_a_page_explains_exist() -> None:
+    page = (ROOT / "docs" / "checkpointer.md").read_text().partition("## Errors")[2]
+    named = re.findall(r"`([A-Z]\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
+    assert named
+    assert set(named) <= {error.__name__ for error in ERRORS.values()}
+
+
+def test_the_conformance_that_is_claimed_is_what_the_tests_hold() -> None:
+    page = (ROOT / "docs" / "checkpointer.md").read_text()
+    in_guest = sum(BASE[capability] for capability in APPLIES) - len(NEEDS_ANOTHER_THREAD)
+    assert f"{sum(BASE.values())} tests" in page
+    assert f"In an agent, {in_guest} of" in page

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -88,7 +89,13 @@ class Project:
 
 def client_of(host: HostProcess) -> SyncLangGraphClient:
     """LangGraph's own client."""
-    return get_sync_client(url=host.url)
+    return _client(host.url)
+
+
+@cache
+def _client(url: str) -> SyncLangGraphClient:
+    # Making one reads all certificates of the machine, which takes longer than most requests.
+    return get_sync_client(url=url)
 
 
 def called(client: SyncLangGraphClient, what: str, thread: str = "", **arguments: object) -> tuple[str, Any]:

@@ -89,6 +89,10 @@ class VictimThread:
         """Put a sign up for this thread's agents (agents/signs.py)."""
         (self.project.folder / f"{self.id}.{name}").write_text(text)
 
+    def untell(self, name: str) -> None:
+        """Take a sign down."""
+        (self.project.folder / f"{self.id}.{name}").unlink()
+
     def effects(self) -> list[dict[str, Any]]:
         return [one for one in self.project.effects() if one["thread"] == self.id]
 
@@ -97,6 +101,11 @@ class VictimThread:
 
     def did_in_attempt(self, attempt: int) -> set[str]:
         return {str(one["what"]) for one in self.effects() if one["attempt"] == attempt}
+
+    def stored(self) -> set[str]:
+        """The checkpoints that were acknowledged to the thread's agents."""
+        said = [what.removeprefix("stored ") for what in self.did() if what.startswith("stored ")]
+        return {one for one in said if not one.startswith("step ")}
 
     def operations(self) -> int:
         """Journalled operations that were acknowledged so far."""
@@ -114,6 +123,15 @@ class VictimThread:
         """All that helps to understand a failure."""
         logs = [line for host in self.project.hosts for line in host.log.read_text().splitlines() if self.id in line]
         return "\n".join([f"did {dict(self.did())}", *logs[-30:]])
+
+
+def victim_host(
+    project: Project, environment: dict[str, str] | None = None, *, own_temporal: bool = False
+) -> HostProcess:
+    """A host of the test's own, for it to kill."""
+    project.names = VICTIMS
+    project.temporal = "" if own_temporal else project.temporal
+    return project.host(environment, FOLDER=str(project.folder))
 
 
 def points(operations: int) -> list[str]:

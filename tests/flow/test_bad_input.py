@@ -29,6 +29,7 @@ from agentvisor.protocol.v1.store_pb2 import GetCheckpoint, StoreRequest
 pytestmark = pytest.mark.flow
 
 KB = 1000
+HTTP = httpx.Client(timeout=30)
 LIMITS = {"AGENTVISOR_STORAGE_MAX_INLINE_VALUE": str(200 * KB), "AGENTVISOR_STORAGE_MAX_STATE": str(500 * KB)}
 AGENTS = {
     "echo": "plain.py:echo",
@@ -53,7 +54,7 @@ def host(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[H
 
 def post(host: HostProcess, place: str, body: object) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx.post(f"{host.url}{place}", content=content, headers={"content-type": "application/json"}, timeout=30)
+    return HTTP.post(f"{host.url}{place}", content=content, headers={"content-type": "application/json"})
 
 
 def start(host: HostProcess, agent: str, **more: object) -> tuple[str, httpx.Response]:
@@ -72,7 +73,7 @@ def said(answer: httpx.Response, status: int) -> str:
 
 
 def is_absent(host: HostProcess, thread: str) -> bool:
-    return httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+    return HTTP.get(f"{host.url}/threads/{thread}").status_code == 404
 
 
 def failed_run(host: HostProcess, agent: str, **more: Any) -> tuple[str, dict[str, str]]:
@@ -178,7 +179,7 @@ def test_a_body_that_is_no_json_object_is_refused(name: str, door: str, host: Ho
 def test_json_of_another_content_type_is_refused_or_read_as_json(host: HostProcess) -> None:
     thread = str(uuid4())
     body = json.dumps({"thread_id": thread}).encode()
-    answer = httpx.post(f"{host.url}/threads", content=body, headers={"content-type": "text/plain"})
+    answer = HTTP.post(f"{host.url}/threads", content=body, headers={"content-type": "text/plain"})
     assert (answer.status_code == 200) != is_absent(host, thread)
 
 
@@ -242,7 +243,7 @@ def test_http_takes_the_ids_that_the_rule_allows(text: str, host: HostProcess) -
         assert "thread id" in said(found, 422) or "JSON" in found.text
         assert post(host, "/threads", {"thread_id": text}).status_code == 422
     if text.isprintable() and "/" not in text and text not in ("", ".", ".."):  # those are other paths
-        answer = httpx.get(f"{host.url}/threads/{quote(text, safe='')}")
+        answer = HTTP.get(f"{host.url}/threads/{quote(text, safe='')}")
         assert answer.status_code == (404 if allowed else 422), answer.text
 
 
@@ -281,7 +282,7 @@ def test_a_thread_of_any_allowed_id_can_be_made_used_and_deleted(thread: str, ho
 @pytest.fixture(scope="module")
 def store(host: HostProcess) -> Generator[StoreHostStub]:
     """The host's gRPC end, without the SDK before it."""
-    with grpc.insecure_channel(httpx.get(f"{host.url}/info").json()["grpc"]) as channel:
+    with grpc.insecure_channel(HTTP.get(f"{host.url}/info").json()["grpc"]) as channel:
         yield StoreHostStub(channel)
 
 
@@ -456,7 +457,7 @@ def test_whatever_a_writer_stores_its_thread_can_still_be_shown(
         assert is_absent(host, thread)
         return
     for place in ("", "/state", "/history", f"/history?checkpoint_ns={quote(checkpoint.namespace, safe='')}"):
-        shown = httpx.get(f"{host.url}/threads/{thread}{place}")
+        shown = HTTP.get(f"{host.url}/threads/{thread}{place}")
         assert shown.status_code == 200, (place, shown.text)
     found = post(host, "/threads/search", {"ids": [thread]})
     assert found.status_code == 200, found.text

@@ -6,10 +6,14 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from langgraph_sdk.errors import UnprocessableEntityError
 from tests.flow.agents.metadata import BAD, GOOD
 from tests.flow.conftest import Project, called, client_of
+from tests.support.waiting_sync import until
 
 pytestmark = pytest.mark.flow
+
+HTTP = httpx.Client(timeout=30)
 
 # What a client can write into a body: Python's json knows NaN, and so do careless servers.
 BAD_BODIES = {
@@ -68,10 +72,10 @@ def test_bad_thread_metadata_creates_nothing(name: str, shared: Project) -> None
     host = shared.hosts[0]
     thread = str(uuid4())
     text = BAD_BODIES[name].replace("{", f'{{"thread_id": "{thread}", ', 1)
-    answer = httpx.post(f"{host.url}/threads", content=text, headers={"content-type": "application/json"})
+    answer = HTTP.post(f"{host.url}/threads", content=text, headers={"content-type": "application/json"})
     assert answer.status_code == 422, answer.text
     assert name in answer.text or "JSON" in answer.text or "deep" in answer.text
-    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+    assert HTTP.get(f"{host.url}/threads/{thread}").status_code == 404
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
@@ -80,9 +84,9 @@ def test_bad_run_metadata_starts_nothing(name: str, shared: Project) -> None:
     thread = str(uuid4())
     start = f'{{"assistant_id": "calls", "if_not_exists": "create", "input": {{}}, {BAD_BODIES[name].lstrip("{")}'
     place = f"{host.url}/threads/{thread}/runs"
-    answer = httpx.post(place, content=start, headers={"content-type": "application/json"})
+    answer = HTTP.post(place, content=start, headers={"content-type": "application/json"})
     assert answer.status_code == 422, answer.text
-    assert httpx.get(f"{host.url}/threads/{thread}").status_code == 404
+    assert HTTP.get(f"{host.url}/threads/{thread}").status_code == 404
 
 
 def test_nul_in_metadata_is_kept_and_found(shared: Project) -> None:
@@ -91,3 +95,26 @@ def test_nul_in_metadata_is_kept_and_found(shared: Project) -> None:
     marker = f"{uuid4()}\x00after"
     thread = client.threads.create(metadata={"nul": marker})["thread_id"]
     assert client.threads.get(thread)["metadata"] == {"nul": marker}
+    with pytest.raises(UnprocessableEntityError, match="cannot be searched"):
+        client.threads.search(metadata={"nul": marker})
+
+
+@pytest.mark.parametrize("value", ["a b", "a-b", "100% _ *", "é😀", "Refunds", "x" * 140, "1", "true", ""])
+def test_threads_are_found_by_exactly_their_metadata(value: str, shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    test = str(uuid4())
+    others = [
+        f"{value}!",
+        f"!{value}",
+        f"{value} c",
+        f"c {value}",
+        value.swapcase() + "-",
+        value + value + "-",
+        "other",
+    ]
+    mine = client.threads.create(metadata={"text": value, "test": test})["thread_id"]
+    for other in others:
+        client.threads.create(metadata={"text": other, "test": test})
+    until(lambda: len(client.threads.search(metadata={"test": test}, limit=100)) == len(others) + 1)
+    found = client.threads.search(metadata={"text": value, "test": test}, limit=100)
+    assert [one["thread_id"] for one in found] == [mine]

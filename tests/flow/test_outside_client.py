@@ -34,6 +34,7 @@ temporal:
   idle_heartbeat: 500ms
   session_idle_timeout: 1s
   run_restart: {{initial_backoff: 50ms}}
+guest: {{stop_grace: 200ms}}
 """
 NOTEBOOK = """\
 import sys
@@ -146,3 +147,16 @@ async def test_the_asynchronous_calls_do_the_same(dev: DevProcess) -> None:
     states = [state async for state in graph.aget_state_history(of(thread))]
     assert len(states) == 4
     assert states[0].values["counted"] == 1
+
+
+def test_clients_of_two_hosts_write_one_thread_in_turn(dev: DevProcess, temporal: str) -> None:
+    thread = str(uuid4())
+    other = DevProcess(dev.folder, "--no-reload", "--temporal-address", temporal)
+    other.errors = dev.folder / "other.log"
+    other.start()
+    try:
+        for turn, host in enumerate((dev, other, dev), start=1):
+            # The other host's session is in the way until it has been quiet for temporal.session_idle_timeout.
+            assert build(AgentVisorCheckpointer(endpoint=host.url)).invoke({}, of(thread))["counted"] == turn
+    finally:
+        other.end()

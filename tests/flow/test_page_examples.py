@@ -52,7 +52,7 @@ def test_the_next_run_goes_on_from_the_threads_checkpoint(project: Project) -> N
     assert result["messages"] == ["hello", "answer to hello"] * 2
 
 
-@pytest.mark.parametrize("where", ["a task", "a thread", "a pool", "a task of a thread's loop"])
+@pytest.mark.parametrize("where", ["a task", "asyncio.to_thread", "a thread", "a pool", "a task of a thread's loop"])
 def test_the_first_example_runs_without_a_config_in(where: str, project: Project) -> None:
     client = client_of(project.hosts[0])
     thread, result = called(client, "page:first_example_somewhere", where=where)

@@ -15,7 +15,7 @@ READY_SECONDS = 30
 
 
 class HostProcess:
-    """`agentvisor dev` on a Temporal server that lives elsewhere, in a folder with an agentvisor.yaml."""
+    """`agentvisor dev` in a folder with an agentvisor.yaml, on a Temporal server that lives elsewhere or is its own."""
 
     def __init__(self, folder: Path, temporal: str, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -32,7 +32,11 @@ class HostProcess:
 
     def start(self) -> Self:
         command = [sys.executable, "-m", "agentvisor.cli.main", "dev", "--no-reload", "--port", str(free_ports(1)[0])]
-        command += ["--temporal-address", self.temporal]
+        if self.temporal:
+            command += ["--temporal-address", self.temporal]
+        else:
+            ports = map(str, free_ports(2))
+            command += ["--temporal-port", next(ports), "--temporal-ui-port", next(ports)]
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command],
@@ -41,6 +45,8 @@ class HostProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                # As a job of a terminal is: a group that a test may send Ctrl-C to.
+                start_new_session=True,
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

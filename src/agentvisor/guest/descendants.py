@@ -20,24 +20,28 @@ class Descendants:
     """
 
     def __init__(self) -> None:
-        self._own: set[int] = set()
+        self._own: dict[int, asyncio.Future[None]] = {}
         self._died = asyncio.Event()
 
     def watch(self) -> None:
         """Start reaping, by SIGCHLD; from the main thread's loop."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
 
-    def started(self, pid: int) -> None:
-        """Count `pid` as the supervisor's own; call it in the same turn of the loop in which it was started."""
-        self._own.add(pid)
+    def started(self, pid: int) -> asyncio.Future[None]:
+        """Count `pid` as the supervisor's own; call it in the same turn of the loop in which it was started.
+
+        The future ends when it is reaped: then what it leaves behind has been adopted, and not before.
+        """
+        self._own[pid] = asyncio.get_running_loop().create_future()
+        return self._own[pid]
 
     async def sweep(self) -> None:
         """Kill what was adopted, and what that adopts, until nothing is left."""
-        await self._end(lambda: children(os.getpid()) - self._own)
+        await self._end(lambda: children(os.getpid()) - self._own.keys())
 
     async def end_all(self) -> None:
         """Kill everything: what was started, then what that leaves behind."""
-        await self._end(lambda: children(os.getpid()) | self._own)
+        await self._end(lambda: children(os.getpid()) | self._own.keys())
 
     async def _end(self, targets: Callable[[], set[int]]) -> None:
         try:
@@ -59,5 +63,6 @@ class Descendants:
                 break
             if pid == 0:
                 break
-            self._own.discard(pid)
+            if (reaped := self._own.pop(pid, None)) is not None and not reaped.done():
+                reaped.set_result(None)
         self._died.set()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from agentvisor.guest import control
 from agentvisor.guest.control import Ended, Failed, Message, Prepare, Ready, Start, Started
 from agentvisor.guest.descendants import Descendants
+from agentvisor.guest.family import kill
 from agentvisor.protocol.frames import Frames
 
 
@@ -39,8 +40,12 @@ class ZygoteGone(Exception):
 class ZygoteLink:
     """One zygote, from its start to its death."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, pid: int, reaped: asyncio.Future[None]) -> None:
         self._link = link
+        self._pid = pid
+        self._reaped = reaped
+        self.gone = False
+        """Whether it died."""
         self._prepared = asyncio.Event()
         self.was_ready = False
         """Whether it got through its imports."""
@@ -65,18 +70,13 @@ class ZygoteLink:
                 cwd=working_folder or None,
                 start_new_session=True,
             )
-            descendants.started(process.pid)
+            reaped = descendants.started(process.pid)
             # `Descendants` reaps it; told so, Popen does not.
             process.returncode = 0
         ours.setblocking(False)
-        link = cls(ours)
+        link = cls(ours, process.pid, reaped)
         await link._send(prepare)
         return link
-
-    @property
-    def gone(self) -> bool:
-        """Whether it died."""
-        return self._reading.done()
 
     async def start_agent(self, environment: dict[str, str], files: Sequence[int], *, fork: bool) -> AgentStart:
         """Start an agent with these files: channel, stdout, stderr. Raises `ZygoteGone` or OSError."""
@@ -113,7 +113,12 @@ class ZygoteLink:
         except OSError:
             pass
         finally:
+            self.gone = True
             self._link.close()
+            # Its agents are found, to be ended with all that they started, once they were adopted: after its end.
+            if not self._reaped.done():
+                kill(self._pid)
+            await asyncio.shield(self._reaped)
             self._prepared.set()
             for waiting in (*self._starting.values(), *self._agents.values()):
                 if not waiting.done():

@@ -14,22 +14,40 @@ WATCH_SECONDS = 0.5
 DEADLINE_SECONDS = 3.0
 PAUSE_SECONDS = 0.02
 
+_PF_EXITING = 0x4
+"""The kernel's flag of a process that ends (include/linux/sched.h)."""
+
 
 def end_leftovers(guest_id: str) -> None:
     """Return when no process carries this guest's id any more; blocks for 3 seconds at most."""
     started = time.monotonic()
-    while (left := _carriers(guest_id)) and (elapsed := time.monotonic() - started) < DEADLINE_SECONDS:
+    while True:
+        pids = _processes()
+        carriers = _carriers(guest_id, pids)
+        elapsed = time.monotonic() - started
+        # One that ends has no environment any more, so it may be the guest's, and it is still there for a moment.
+        if elapsed > DEADLINE_SECONDS or not (carriers or any(map(_is_ending, pids))):
+            return
         if elapsed > WATCH_SECONDS:
-            for pid in left:
+            for pid in carriers:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
 
 
-def _carriers(guest_id: str) -> list[int]:
+def _carriers(guest_id: str, pids: list[int]) -> list[int]:
     mark = f"AGENTVISOR_GUEST_ID={guest_id}".encode()
-    # A zombie's environment is empty: it counts as dead.
-    return [pid for pid in _processes() if mark in _environment(pid).split(b"\0")]
+    return [pid for pid in pids if mark in _environment(pid).split(b"\0")]
+
+
+def _is_ending(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    # The name, in parentheses, may hold anything.
+    state, *_, flags = stat.rpartition(")")[2].split()[:7]
+    return state not in {"Z", "X"} and bool(int(flags) & _PF_EXITING)
 
 
 def _processes() -> list[int]:

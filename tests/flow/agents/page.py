@@ -101,6 +101,7 @@ def _in_a_pool(work: Callable[[], Any]) -> Any:
 
 _SOMEWHERE: dict[str, Callable[[Callable[[], Any]], Any]] = {
     "a task": lambda work: asyncio.run(_in_a_task(work)),
+    "asyncio.to_thread": lambda work: asyncio.run(asyncio.to_thread(work)),
     "a thread": _in_a_thread,
     "a pool": _in_a_pool,
     "a task of a thread's loop": lambda work: _in_a_thread(lambda: asyncio.run(_in_a_task(work))),
