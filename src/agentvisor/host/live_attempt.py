@@ -16,6 +16,8 @@ from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
@@ -46,6 +48,7 @@ class AttemptServices:
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
+    external: ExternalStorage | None = None
 
 
 class LiveAttempt:
@@ -66,6 +69,7 @@ class LiveAttempt:
         """The host stops: give the run back."""
         self._calls = calls
         self._services = services
+        self._objects: AttemptObjects | None = None
         self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
 
     async def run(self) -> None:
@@ -82,6 +86,8 @@ class LiveAttempt:
             committing.cancel()
             await asyncio.gather(committing, return_exceptions=True)
             self._services.attempt_ended(self.id.run_id)
+            if self._objects is not None:
+                self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
                 self.store.exception()  # it may be that nobody waits
@@ -126,8 +132,25 @@ class LiveAttempt:
         keys = [key for head in heads for key in head.channels.values() if key is not None]
         for blob in await self._load(keys) if keys else ():
             store.add_blob(blob)
-        self.store.set_result(AttemptStore(thread, self.journal, self._load, self._services.limits))
+        self._objects = self._objects_of(thread)
+        opened = AttemptStore(thread, self.journal, self._load, self._services.limits, self._objects)
+        self.store.set_result(opened)
         return thread
+
+    def _objects_of(self, thread: Thread) -> AttemptObjects | None:
+        external = self._services.external
+        if external is None:
+            return None
+        objects = AttemptObjects(
+            external,
+            self.thread_id,
+            thread.incarnation,
+            self.id,
+            outlines=lambda: self._services.reader.outlines(self.thread_id),
+            has_ended=lambda: self.journal.is_closing,
+        )
+        external.begin(f"leftovers of {self.thread_id}", objects.sweep())
+        return objects
 
     async def _load(self, keys: list[BlobKey]) -> list[Blob]:
         return await self._patiently(lambda: self._services.reader.blobs(self.thread_id, keys))
