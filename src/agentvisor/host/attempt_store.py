@@ -176,6 +176,11 @@ class AttemptStore:
         return _STORED
 
     @property
+    def share(self) -> float:
+        """Of the limit that no compaction can free; at 1, writes are refused."""
+        return self._thread.unsheddable_bytes() / self._limits.max_state
+
+    @property
     def limits(self) -> StoreLimits:
         return self._limits
 

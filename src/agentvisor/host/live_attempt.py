@@ -21,6 +21,7 @@ from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
+from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
@@ -78,9 +79,14 @@ class LiveAttempt:
         try:
             close = await self._until_close()
             if close is not None and await self.journal.close(close):
-                self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+                ending = run_pb2.Ending.Name(close.ending)
+                self._log.info("attempt_ended", ending=ending)
+                ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
             else:
                 self._log.warning("attempt_fenced")
+                ENDED_ATTEMPTS.labels("fenced").inc()
+            if self.store.done():
+                STATE_SHARE.observe(self.store.result().share)
         finally:
             self.journal.fence()
             committing.cancel()
