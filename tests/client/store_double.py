@@ -4,14 +4,14 @@ It is held to the real host by the conformance and contract tests, which run on 
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agentvisor.core.applying import apply
 from agentvisor.core.copying import needed_blobs, operations
 from agentvisor.core.errors import AgentVisorError, Conflict, Corrupt, InvalidInput, NotFound
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Checkpoint, CheckpointTuple, DeleteForRuns, Prune, PutBlobs
+from agentvisor.core.records import Checkpoint, CheckpointTuple, DeleteForRuns, Operation, Prune, PutBlobs
 from agentvisor.core.store import Store
 from agentvisor.host.attempt_store import delta_history, keeps_latest
 from agentvisor.protocol.blobs import decode
@@ -41,7 +41,17 @@ class ThreadDouble:
 class StoreDouble:
     """Threads by id. `blob_page` and `list_page` are small, so that paging is met in every test."""
 
-    def __init__(self, *, blob_page: int = 20_000, list_page: int = 3) -> None:
+    def __init__(
+        self,
+        *,
+        blob_page: int = 20_000,
+        list_page: int = 3,
+        store: type[Store] = Store,
+        applying: Callable[[Store, Operation], None] = apply,
+    ) -> None:
+        """`store` and `applying` may be mutants, which tests must find out."""
+        self._store = store
+        self._apply = applying
         self.threads: dict[str, ThreadDouble] = {}
         self.requests: list[store_pb2.StoreRequest] = []
         self.refuse_next: list[AgentVisorError] = []
@@ -73,20 +83,20 @@ class StoreDouble:
     def _answer(self, thread_id: str | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         if request.WhichOneof("kind") == "delete_for_runs":
             for one in self.threads.values() if not thread_id else [self.threads[thread_id]]:
-                apply(one.store, DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
+                self._apply(one.store, DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             return store_pb2.StoreReply(stored=store_pb2.Stored())
         if thread_id is None:
             return self._list(request.list, self.threads)
         if request.WhichOneof("kind") in {"put", "put_writes"}:
-            self.threads.setdefault(thread_id, ThreadDouble())
-        thread = self.threads.get(thread_id, ThreadDouble())
+            self.threads.setdefault(thread_id, self._new())
+        thread = self.threads.get(thread_id, self._new())
         match request.WhichOneof("kind"):
             case "put":
                 return self._put(thread, request.put)
             case "put_writes":
-                apply(thread.store, writes_from_message(request.put_writes))
+                self._apply(thread.store, writes_from_message(request.put_writes))
             case "project":
-                apply(thread.store, projection_from_message(request.project))
+                self._apply(thread.store, projection_from_message(request.project))
             case "get":
                 return self._get(thread, request.get)
             case "list":
@@ -98,7 +108,7 @@ class StoreDouble:
             case "delete_thread":
                 self.threads.pop(thread_id, None)
             case "prune":
-                apply(thread.store, Prune(keeps_latest(request.prune)))
+                self._apply(thread.store, Prune(keeps_latest(request.prune)))
             case "copy_thread":
                 self._copy(thread_id, request.copy_thread.target_thread_id)
             case kind:
@@ -114,22 +124,25 @@ class StoreDouble:
             if blob.depth != (0 if base is None else base.depth + 1):
                 raise Corrupt("wrong depth")
             thread.values[blob.key] = decode(blob, thread.values[base.key] if base else None, MAX_VALUE)
-            apply(thread.store, PutBlobs((blob,)))
+            self._apply(thread.store, PutBlobs((blob,)))
         checkpoint = checkpoint_from_message(put.checkpoint)
         if any(key is not None and key not in thread.store.blobs for key in checkpoint.channels.values()):
             raise Corrupt("a channel names a value that the thread does not have")
-        apply(thread.store, checkpoint)
+        self._apply(thread.store, checkpoint)
         return store_pb2.StoreReply(stored=store_pb2.Stored())
+
+    def _new(self) -> ThreadDouble:
+        return ThreadDouble(self._store())
 
     def _copy(self, source_id: str, target_id: str) -> None:
         if source_id not in self.threads:
             raise NotFound("no such thread")
         if target_id in self.threads:
             raise Conflict("holds checkpoints")
-        source, target = self.threads[source_id], ThreadDouble()
-        apply(target.store, PutBlobs(tuple(source.store.chain(needed_blobs(source.store)))))
+        source, target = self.threads[source_id], self._new()
+        self._apply(target.store, PutBlobs(tuple(source.store.chain(needed_blobs(source.store)))))
         for operation in operations(source.store):
-            apply(target.store, operation)
+            self._apply(target.store, operation)
         target.values.update(source.values)
         self.threads[target_id] = target
 

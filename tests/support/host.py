@@ -50,6 +50,12 @@ class Knobs:
     compact_bytes: int = 16 << 20
     max_state: int = 1_800_000
     pending_writes: bool = True
+    compact_signals: int = 0
+    compact_updates: int = 0
+    checkpoint_history: int = 0
+    run_history: int = 100
+    compaction_bytes: int = 0
+    """What a compaction may carry, where that is not what the door lets in (max_state)."""
 
 
 @dataclass
@@ -117,7 +123,15 @@ async def engine_host(
     guests = guests or ScriptedGuests()
     own_queue = f"{queue}:{name}"
     client = await connect(address, "default")
-    settings = Settings(knobs.compact_events, knobs.compact_bytes, knobs.max_state)
+    settings = Settings(
+        knobs.compact_events,
+        knobs.compact_bytes,
+        knobs.compaction_bytes or knobs.max_state,
+        knobs.checkpoint_history,
+        knobs.run_history,
+        knobs.compact_signals,
+        knobs.compact_updates,
+    )
     threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE))
     services = AttemptServices(
         reader=ThreadReader(client),

@@ -21,6 +21,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.external import open_external
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
@@ -39,6 +40,10 @@ from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.worker import workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
+
+
+_STORAGE_GRACE = 2.0
+"""Seconds that a host which stops gives to deletions in external storage; what is left of them is swept later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,14 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = f"{task_queue}:{host_id}"
-    threads = Threads(client, _defaults(config))
+    external = open_external(config.storage)
+    threads = Threads(client, _defaults(config), external)
     streams = RunStreams()
     limits = _limits(config)
     require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
     async with AsyncExitStack() as stack:
+        if external is not None:
+            stack.push_async_callback(external.close, _STORAGE_GRACE)
         guests = await stack.enter_async_context(Guests(config))
         services = AttemptServices(
             reader=ThreadReader(client),
@@ -78,6 +86,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
+            external=external,
         )
         attempts, capacity = _attempts(config, client, services, host_id)
         stack.push_async_callback(attempts.stop, drain + 2 * stop_grace + 2)
@@ -86,7 +95,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
         sessions = Sessions(
             threads,
             attempts,
-            limits,
+            None if external else limits,
             own_queue=own_queue,
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from google.protobuf.struct_pb2 import Struct
@@ -14,18 +15,29 @@ from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
     PermissionRefused,
-    ValueTooLarge,
+    StateTooLarge,
+    StorageUnavailable,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, DeleteForRuns, Operation, Prune, PutBlobs
+from agentvisor.core.records import (
+    Blob,
+    Checkpoint,
+    CheckpointTuple,
+    DeleteForRuns,
+    Operation,
+    Prune,
+    PutBlobs,
+    TaskWrites,
+)
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
+from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.incoming import Incoming
 from agentvisor.host.journal import Urgency
 from agentvisor.protocol.convert import (
-    blob_from_message,
     blob_to_message,
     checkpoint_from_message,
     operation_to_bytes,
@@ -38,6 +50,8 @@ from agentvisor.protocol.v1 import store_pb2
 
 PAGE_BYTES = 2_000_000
 """Of a reply to the SDK; gRPC's default limit is 4 MB."""
+_NAMED = 3
+"""Channels that an error names."""
 _BATCH_BYTES = 512_000
 """Of blobs in one operation."""
 
@@ -47,6 +61,16 @@ class Log(Protocol):
 
     def append(self, entries: list[bytes], urgency: Urgency) -> asyncio.Future[None]:
         """Take the operations; the future is done when they are durable."""
+        ...
+
+    @property
+    def last_seq(self) -> int:
+        """Of the operation that was appended last."""
+        ...
+
+    @property
+    def is_closing(self) -> bool:
+        """Nothing more is taken."""
         ...
 
     async def until_fenced(self) -> None:
@@ -60,13 +84,24 @@ class AttemptStore:
     The view was read after the attempt got its token (READCONS) and changes only through here.
     """
 
-    def __init__(self, thread: Thread, journal: Log, load: LoadBlobs, limits: StoreLimits) -> None:
+    def __init__(
+        self,
+        thread: Thread,
+        journal: Log,
+        load: LoadBlobs,
+        limits: StoreLimits,
+        objects: AttemptObjects | None = None,
+    ) -> None:
         self._thread = thread
         self._store = thread.store
         self._journal = journal
         self._limits = limits
         self._door = Door(thread, limits)
-        self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
+        self._objects = objects
+        self._shelf = BlobShelf(
+            self._store, load, max_value_bytes=limits.max_value, external=objects.storage if objects else None
+        )
+        self._incoming = Incoming(thread, self._shelf, limits, objects)
         self._putting = asyncio.Lock()
         self.boundary = Boundary(journal.until_fenced)
 
@@ -77,6 +112,9 @@ class AttemptStore:
                 return await self._put(request.put)
             case "put_writes":
                 return await self._put_writes(request.put_writes)
+            case "put_part":
+                await self._incoming.uploads.take(request.put_part)
+                return _STORED
             case "project":
                 return self._project(request.project)
             case "get":
@@ -85,6 +123,9 @@ class AttemptStore:
                 return list_page(self._thread, request.list)
             case "get_blobs":
                 return await self._get_blobs(request.get_blobs)
+            case "get_part":
+                asked = request.get_part
+                return part_reply(await self._shelf.part(BlobKey(asked.key), asked.offset, PAGE_BYTES))
             case "delta_history":
                 return delta_history(self._store, request.delta_history)
             case "delete_for_runs":
@@ -103,20 +144,55 @@ class AttemptStore:
     async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         checkpoint = checkpoint_from_message(put.checkpoint)
         self._door.check_record(checkpoint)
+        names = {key: name for name, key in checkpoint.channels.items() if key is not None}
         # One at a time: another put may name a blob of this one, which must be in the log before it.
-        async with self._putting:
-            fresh: list[Blob] = []
-            try:
-                await self._check_blobs(put.blobs, checkpoint, fresh)
-                self._door.check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
-            except BaseException:
-                for blob in reversed(fresh):  # not journalled: a later put must bring it again
-                    self._store.discard_blob(blob.key)
-                raise
-            durable = self._log([*batches(fresh), checkpoint], Urgency.NOW)
+        async with self._putting, self._incoming.room_for(put.blobs), self._fresh() as fresh:
+            await self._incoming.take(put.blobs, names, fresh)
+            for key, name in names.items():
+                if not self._incoming.has(key, fresh):
+                    raise Corrupt(
+                        f"channel {name!r} names a value that thread {self._thread.thread_id} does not have",
+                        channel=name,
+                    )
+            await self._move(fresh, names, checkpoint)
+            self._check_state(checkpoint, names, fresh)
+            durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
         await durable
         await self.boundary.pass_by(checkpoint.namespace)
         return _STORED
+
+    def _check_state(self, checkpoint: Checkpoint, names: Mapping[BlobKey, str], fresh: Mapping[BlobKey, Blob]) -> None:
+        try:
+            self._door.check_state(checkpoint.stored_bytes + _size(fresh), checkpoint)
+        except StateTooLarge as error:
+            largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
+            adds = ", ".join(f"{names.get(blob.key, '?')!r} ({len(blob.data)} bytes)" for blob in largest)
+            if not adds:
+                raise
+            raise StateTooLarge(f"{error.message}; this checkpoint adds {adds}", **error.details) from error
+
+    @asynccontextmanager
+    async def _fresh(self) -> AsyncGenerator[dict[BlobKey, Blob]]:
+        """Blobs on their way into the log. Where they do not get there, a later request must bring them again."""
+        fresh: dict[BlobKey, Blob] = {}
+        try:
+            yield fresh
+        except BaseException:
+            for blob in reversed(fresh.values()):
+                self._store.discard_blob(blob.key)
+            if self._objects is not None:
+                self._objects.discard(list(fresh.values()))
+            raise
+
+    async def _move(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str], coming: Checkpoint) -> None:
+        """Put values into external storage that are too large for the thread, or for which it has no room."""
+        if self._objects is None:
+            return
+        await self._incoming.move_large(fresh, names)
+        more = _size(fresh) + coming.stored_bytes
+        moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
+        if moved:
+            self._log([*batches(moved)], Urgency.LAZY)
 
     async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
         """Forget something; not while a put is being checked, which may name what is forgotten."""
@@ -124,6 +200,11 @@ class AttemptStore:
             durable = self._log([operation], Urgency.NOW)
         await durable
         return _STORED
+
+    @property
+    def share(self) -> float:
+        """Of the limit that no compaction can free; at 1, writes are refused."""
+        return self._thread.unsheddable_bytes() / self._limits.max_state
 
     @property
     def limits(self) -> StoreLimits:
@@ -141,46 +222,44 @@ class AttemptStore:
     async def bring(self, operations: list[Operation]) -> None:
         """Journal operations of another thread's store, which were checked when they came into that one."""
         async with self._putting:
-            durable = self._log(operations, Urgency.NOW)
+            durable = self._log([await self._owned(one) for one in operations], Urgency.NOW)
             self._door = Door(self._thread, self._limits)  # which weighs the thread anew
         await durable
 
-    async def _check_blobs(self, messages: Iterable[store_pb2.Blob], checkpoint: Checkpoint, fresh: list[Blob]) -> None:
-        """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
-        names = {key: name for name, key in checkpoint.channels.items() if key is not None}
-        for message in messages:
-            blob = blob_from_message(message)
-            if self._is_there(blob.key, fresh):
-                continue
-            limit = self._limits.max_inline_value
-            if blob.stored_bytes > limit:
-                raise ValueTooLarge(
-                    f"channel {names.get(blob.key, '?')!r} of thread {self._thread.thread_id} has {blob.stored_bytes} "
-                    f"bytes as stored, the limit is {limit} (storage.max_inline_value)",
-                    channel=names.get(blob.key, ""),
-                    limit=str(limit),
-                )
-            if blob.base is not None and not self._is_there(blob.base, fresh):
-                # It may still be in the workflow, which has not yet applied what prunes it: it will be gone.
-                raise Corrupt(f"channel {names.get(blob.key, '?')!r} is a difference from a value that is gone")
-            await self._shelf.check(blob)
-            self._store.add_blob(blob)
-            fresh.append(blob)
-        for key, name in names.items():
-            if not self._is_there(key, fresh):
-                raise Corrupt(
-                    f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
-                )
-
-    def _is_there(self, key: BlobKey, fresh: list[Blob]) -> bool:
-        """What nothing needs may be at hand, loaded for a reader, and is gone in the workflow once it has caught up."""
-        return self._store.has_blob(key) or any(blob.key == key for blob in fresh)
-
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
-        writes = self._door.admitted_writes(writes_from_message(message))
-        if writes is not None:
-            await self._log([writes], Urgency.SOON)
+        writes = writes_from_message(message)
+        if self._is_short(writes) or any(write.key for write in message.writes):
+            durable = await self._log_large(message, all_out=self._is_short(writes))
+        else:
+            admitted = self._door.admitted_writes(writes)
+            durable = None if admitted is None else self._log([admitted], Urgency.SOON)
+        if durable is not None:
+            await durable
         return _STORED
+
+    def _is_short(self, writes: TaskWrites) -> bool:
+        """Whether writes would be dropped or refused for want of room, and there is another place for them."""
+        if self._objects is None or not self._thread.pending_writes_enabled:
+            return False
+        return not self._door.fits(writes) or self._door.missing_room(writes.stored_bytes, None) > 0
+
+    async def _log_large(self, message: store_pb2.TaskWrites, *, all_out: bool) -> asyncio.Future[None] | None:
+        """Log writes that are blobs, or become blobs here; None where all of them are dropped."""
+        async with self._putting, self._incoming.room_for(message.writes), self._fresh() as fresh:
+            await self._incoming.take_writes(message, fresh, all_out=all_out)
+            admitted = self._door.admitted_writes(writes_from_message(message))
+            kept = {write.key for write in admitted.writes} if admitted is not None else set[BlobKey | None]()
+            for key in [key for key in fresh if key not in kept]:
+                self._store.discard_blob(key)
+                del fresh[key]
+            if admitted is None:
+                return None
+            if self._objects is not None:
+                names = {write.key: write.channel for write in admitted.writes}
+                for key, blob in fresh.items():
+                    what = f"write of task {admitted.task_id} to channel {names[key]!r}"
+                    fresh[key] = await self._objects.write(blob, what)
+            return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)
 
     def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
         projection = projection_from_message(message)
@@ -188,12 +267,40 @@ class AttemptStore:
         self._log([projection], Urgency.LAZY)
         return _STORED
 
+    async def _owned(self, operation: Operation) -> Operation:
+        """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
+        if not isinstance(operation, PutBlobs) or not any(blob.is_external for blob in operation.blobs):
+            return operation
+        if self._objects is None:
+            raise StorageUnavailable("the thread to copy has values in external storage: set storage.url on this host")
+        return PutBlobs(
+            tuple([await self._objects.own(blob) if blob.is_external else blob for blob in operation.blobs])
+        )
+
+    async def move_out(self, keys: list[BlobKey], short: int) -> None:
+        """Move values of the thread to external storage, in this order, until `short` bytes of its state are saved."""
+        for key in keys:
+            if short <= 0 or self._objects is None or self._journal.is_closing:
+                return
+            async with self._putting:
+                blob = next((one for one in await self._shelf.stored([key]) if one.key == key), None)
+                if blob is None or blob.is_external or not self._store.has_blob(key):
+                    continue
+                async with self._fresh() as fresh:
+                    fresh[key] = await self._objects.write(blob, f"value {key.hex()[:16]}")
+                    self._log([PutBlobs(tuple(fresh.values()))], Urgency.LAZY)
+                    short -= len(blob.data)
+
     def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
         entries: list[bytes] = []
         for operation in operations:
             apply(self._store, operation)
             entries.append(operation_to_bytes(operation))
-        return self._journal.append(entries, urgency)
+        durable = self._journal.append(entries, urgency)
+        if self._objects is not None:
+            logged = [blob for operation in operations if isinstance(operation, PutBlobs) for blob in operation.blobs]
+            self._objects.logged(logged, self._journal.last_seq)
+        return durable
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -227,13 +334,24 @@ def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
     return reply
 
 
+def _size(blobs: Mapping[BlobKey, Blob]) -> int:
+    return sum(blob.stored_bytes for blob in blobs.values())
+
+
+def part_reply(data: bytes) -> store_pb2.StoreReply:
+    """The reply to a request for a part."""
+    return store_pb2.StoreReply(part=store_pb2.Part(data=data))
+
+
 def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
     """As many as fit; the SDK asks again for the rest."""
     reply, size = store_pb2.StoreReply(blobs=store_pb2.Blobs()), 0
     for blob in blobs:
         if size and size + blob.stored_bytes > PAGE_BYTES:
             break
-        reply.blobs.blobs.append(blob_to_message(blob))
+        message = blob_to_message(blob)
+        message.ClearField("location")  # of no use to the SDK, which asks for the data in parts
+        reply.blobs.blobs.append(message)
         size += blob.stored_bytes
     return reply
 

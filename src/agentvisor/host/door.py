@@ -81,6 +81,14 @@ class Door:
             )
         self._state_bytes += more
 
+    def missing_room(self, more: int, coming: Checkpoint | None) -> int:
+        """Bytes that the state would have over what it had better not exceed; 0 or less: none."""
+        comfortable = int(self._limits.max_state * _NEAR)
+        if self._state_bytes + more > comfortable:
+            self._state_bytes = self._thread.unsheddable_bytes(coming)
+            more = 0 if coming is not None else more
+        return self._state_bytes + more - comfortable
+
     def _say_how_near(self, size: int) -> None:
         near = size > self._limits.max_state * _NEAR
         if near and not self._near:
@@ -119,12 +127,20 @@ class Door:
         self.check_state(kept.stored_bytes, None)
         return kept
 
-    def _is_full(self, writes: TaskWrites) -> bool:
-        limits = self._limits
+    def fits(self, writes: TaskWrites) -> bool:
+        """Whether the super-step's pending writes are within their bytes with these."""
+        return self._sizes(writes)[0] <= self._limits.max_pending_write_bytes
+
+    def _sizes(self, writes: TaskWrites) -> tuple[int, int]:
+        """Bytes and number of a super-step's pending writes, with these."""
         stored = self._thread.store.tasks.get(writes.key, {})
         there = [one for task_id, task in stored.items() if task_id != writes.task_id for one in task.writes.values()]
-        size = sum(one.stored_bytes for one in there) + writes.stored_bytes
-        if size <= limits.max_pending_write_bytes and len(there) + len(writes.writes) <= limits.max_pending_writes:
+        return sum(one.stored_bytes for one in there) + writes.stored_bytes, len(there) + len(writes.writes)
+
+    def _is_full(self, writes: TaskWrites) -> bool:
+        limits = self._limits
+        size, count = self._sizes(writes)
+        if size <= limits.max_pending_write_bytes and count <= limits.max_pending_writes:
             return False
         DROPPED_WRITES.inc(len(writes.writes))
         if writes.key not in self._dropping:

@@ -16,9 +16,12 @@ from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
+from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
@@ -48,6 +51,7 @@ class AttemptServices:
     attempt_ended: Callable[[RunId], None]
     drain: float = 0.0
     """Seconds that a run has to come to a boundary when the host is told to stop."""
+    external: ExternalStorage | None = None
 
 
 class LiveAttempt:
@@ -68,6 +72,7 @@ class LiveAttempt:
         """The host stops: give the run back."""
         self._calls = calls
         self._services = services
+        self._objects: AttemptObjects | None = None
         self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
 
     async def run(self) -> None:
@@ -78,10 +83,15 @@ class LiveAttempt:
             if close is not None and close.traceback:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
             if close is not None and await self.journal.close(close):
-                self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+                ending = run_pb2.Ending.Name(close.ending)
+                self._log.info("attempt_ended", ending=ending)
+                ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
                 await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
+                ENDED_ATTEMPTS.labels("fenced").inc()
+            if self.store.done():
+                STATE_SHARE.observe(self.store.result().share)
         finally:
             self.journal.fence()
             committing.cancel()
@@ -89,6 +99,8 @@ class LiveAttempt:
             if isinstance(defect, Exception):
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
+            if self._objects is not None:
+                self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
                 self.store.exception()  # it may be that nobody waits
@@ -143,8 +155,25 @@ class LiveAttempt:
         keys = [key for head in heads for key in head.channels.values() if key is not None]
         for blob in await self._load(keys) if keys else ():
             store.add_blob(blob)
-        self.store.set_result(AttemptStore(thread, self.journal, self._load, self._services.limits))
+        self._objects = self._objects_of(thread)
+        opened = AttemptStore(thread, self.journal, self._load, self._services.limits, self._objects)
+        self.store.set_result(opened)
         return thread
+
+    def _objects_of(self, thread: Thread) -> AttemptObjects | None:
+        external = self._services.external
+        if external is None:
+            return None
+        objects = AttemptObjects(
+            external,
+            self.thread_id,
+            thread.incarnation,
+            self.id,
+            outlines=lambda: self._services.reader.outlines(self.thread_id),
+            has_ended=lambda: self.journal.is_closing,
+        )
+        external.begin(f"leftovers of {self.thread_id}", objects.sweep())
+        return objects
 
     async def _load(self, keys: list[BlobKey]) -> list[Blob]:
         return await self._patiently(lambda: self._services.reader.blobs(self.thread_id, keys))

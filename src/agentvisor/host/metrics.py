@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge, Histogram
 
 from agentvisor.host.workflow.counted import Counted
 
@@ -10,6 +10,15 @@ DROPPED_WRITES = Counter(
     "agentvisor_dropped_writes", "Pending writes that were dropped because a super-step had too many of them."
 )
 NEAR_LIMIT = Counter("agentvisor_threads_near_limit", "Threads that came to 80 % of storage.max_state.")
+STATE_SHARE = Histogram(
+    "agentvisor_state_share",
+    "Share of storage.max_state that no compaction can free, of the thread of each attempt, at its end.",
+    buckets=(0.1, 0.25, 0.5, 0.8, 0.9, 1.0),
+)
+LIVE_ATTEMPTS = Gauge("agentvisor_live_attempts", "Attempts of runs, and sessions of clients, that live on this host.")
+ENDED_ATTEMPTS = Counter(
+    "agentvisor_ended_attempts", "Attempts that ended on this host, by how they ended.", ["ending"]
+)
 COMPACTIONS = Counter(
     "agentvisor_compactions",
     "Threads that continued as new, by guest: none (idle), not disturbed (live), or stopped (given_up).",

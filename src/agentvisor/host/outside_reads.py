@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import PAGE_BYTES, blobs_page, delta_history, found, list_page
+from agentvisor.host.attempt_store import PAGE_BYTES, blobs_page, delta_history, found, list_page, part_reply
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 
@@ -39,6 +39,9 @@ class OutsideReads:
                     asked = request.delta_history
                     thread = await self._threads.read(thread_id, namespace=Namespace(asked.namespace))
                     return delta_history(thread.store, asked)
+                case "get_part":
+                    part = request.get_part
+                    return part_reply(await self._threads.part(thread_id, BlobKey(part.key), part.offset, PAGE_BYTES))
                 case _:
                     have = frozenset(BlobKey(key) for key in request.get_blobs.have)
                     keys = [BlobKey(key) for key in request.get_blobs.keys]

@@ -27,6 +27,9 @@ class _Nowhere:
         done.set_result(None)
         return done
 
+    last_seq = 0
+    is_closing = False
+
     async def until_fenced(self) -> None:
         """Never asked for: nothing is given back in a rehearsal."""
 

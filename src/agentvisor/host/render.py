@@ -49,7 +49,7 @@ class ThreadStates:
 
     def _state(self, found: CheckpointTuple, *, live: bool, subgraphs: int) -> dict[str, Json]:
         checkpoint = found.checkpoint
-        tasks = tasks_of(self.store, found)
+        tasks = tasks_of(self.store, found, self.blobs)
         metadata = shown_metadata(checkpoint.metadata)
         return {
             "values": self.values(checkpoint),
@@ -74,7 +74,7 @@ class ThreadStates:
     def interrupts(self) -> dict[str, Json]:
         """The questions that wait for an answer, by the root's task."""
         head = self.store.get(ROOT)
-        tasks = tasks_of(self.store, head) if head else []
+        tasks = tasks_of(self.store, head, self.blobs) if head else []
         return {task.id: waiting for task in tasks if (waiting := task.interrupts(live=True))}
 
     def empty(self, namespace: Namespace = ROOT, checkpoint_id: CheckpointId | None = None) -> dict[str, Json]:
@@ -154,5 +154,8 @@ def shown_channels(store: Store, checkpoint: Checkpoint) -> Sequence[str]:
 
 def blobs_of_states(store: Store, checkpoints: Iterable[Checkpoint]) -> set[BlobKey]:
     """The blobs that rendering these checkpoints needs."""
-    names = [(one, (*shown_channels(store, one), "__pregel_tasks")) for one in checkpoints]
-    return {key for one, channels in names for name in channels if (key := one.channels.get(name)) is not None}
+    keys: set[BlobKey | None] = set()
+    for one in checkpoints:
+        keys.update(one.channels.get(name) for name in (*shown_channels(store, one), "__pregel_tasks"))
+        keys.update(write.key for task in store.pending(one.key) for write in task.writes)
+    return {key for key in keys if key is not None}

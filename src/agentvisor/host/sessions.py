@@ -36,7 +36,7 @@ class Sessions:
         self,
         threads: Threads,
         attempts: Attempts,
-        limits: StoreLimits,
+        limits: StoreLimits | None,
         *,
         own_queue: str,
         heartbeat_timeout_ms: int,
@@ -68,13 +68,13 @@ class Sessions:
         if thread_id is None:
             raise InvalidInput('name the thread: config={"configurable": {"thread_id": ...}}', field="thread_id")
         match kind:
-            case "get" | "list" | "get_blobs" | "delta_history":
+            case "get" | "list" | "get_blobs" | "get_part" | "delta_history":
                 live = self._live(thread_id)
                 if live is not None and live.store.done() and live.store.exception() is None:
                     live.session_calls += 1
                     return await live.store.result().call(request)
                 return await self._reads.answer(thread_id, request)
-            case "put" | "put_writes" | "project":
+            case "put" | "put_writes" | "put_part" | "project":
                 return await self._write(thread_id, request)
             case "prune":
                 return await self._prune(thread_id, request)
@@ -88,8 +88,9 @@ class Sessions:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        if self._live(thread_id) is None and not await self._exists(thread_id):
-            await rehearse(thread_id, request, self._limits)
+        limits = self._limits  # with external storage, what is too large for the thread has another place
+        if limits is not None and self._live(thread_id) is None and not await self._exists(thread_id):
+            await rehearse(thread_id, request, limits)
         return await self._held(thread_id, lambda live: live.store.result().call(request))
 
     async def _held(self, thread_id: ThreadId, work: Callable[[LiveAttempt], Awaitable[Done]]) -> Done:

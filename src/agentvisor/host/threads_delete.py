@@ -1,10 +1,12 @@
-"""Removes a thread from Temporal: the open execution and every one that it continued from."""
+"""Removes a thread: its objects in external storage, the open execution and every one that it continued from."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.api.workflowservice.v1 import (
     DeleteWorkflowExecutionRequest,
     GetWorkflowExecutionHistoryRequest,
@@ -14,14 +16,20 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
+from agentvisor.host.external.places import folder_of
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_read import unavailable
+from agentvisor.protocol.threads import incarnation_of
+from agentvisor.protocol.v1 import thread_pb2
 
 _TIMEOUT = timedelta(seconds=10)
 
 
-async def delete_thread(client: Client, thread_id: ThreadId) -> None:
-    """End the thread, then delete the executions of its chain, the newest last, so that a crash can be resumed.
+async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> None:
+    """End the thread, then delete its objects and the executions of its chain, the newest last.
 
+    So a delete that was cut off can be resumed: the newest execution says until the end where the objects are. An
+    attempt that lives elsewhere is fenced by the end of the thread, and deletes what it was writing meanwhile.
     Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, also
     where an earlier delete had ended it: what that one left is deleted all the same.
     """
@@ -30,7 +38,10 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
         current = await handle.describe(rpc_timeout=_TIMEOUT)
         chain = await _chain(client, thread_id, current.run_id)
         await _ignoring_gone(handle.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
-        for run_id in reversed(chain):
+        if external is not None:
+            for incarnation in {one.incarnation for one in chain if one.incarnation}:
+                await external.delete_below(folder_of(thread_id, incarnation))
+        for run_id in reversed([one.run_id for one in chain]):
             await _ignoring_gone(
                 client.workflow_service.delete_workflow_execution(
                     DeleteWorkflowExecutionRequest(
@@ -49,12 +60,16 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
         raise unavailable(thread_id, error) from error
 
 
-async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[str]:
+class _Execution(NamedTuple):
+    run_id: str
+    incarnation: str
+
+
+async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Execution]:
     """The executions of a thread, newest first: each one's first event names the one before it."""
-    chain: list[str] = []
+    chain: list[_Execution] = []
     at = run_id
-    while at and at not in chain:
-        chain.append(at)
+    while at and at not in (one.run_id for one in chain):
         request = GetWorkflowExecutionHistoryRequest(
             namespace=client.namespace,
             execution=WorkflowExecution(workflow_id=thread_id, run_id=at),
@@ -64,11 +79,23 @@ async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[str]:
             reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                return chain[:-1]  # deleted by an earlier try, or by Temporal's retention
+                return chain  # deleted by an earlier try, or by Temporal's retention
             raise
         events = reply.history.events
-        at = events[0].workflow_execution_started_event_attributes.continued_execution_run_id if events else ""
+        if not events:
+            return [*chain, _Execution(at, "")]
+        started = events[0].workflow_execution_started_event_attributes
+        chain.append(_Execution(at, await _incarnation(client, started)))
+        at = started.continued_execution_run_id
     return chain
+
+
+async def _incarnation(client: Client, started: WorkflowExecutionStartedEventAttributes) -> str:
+    """Of the thread whose state an execution began with."""
+    argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
+    if not argument or not isinstance(argument[0], bytes):
+        return ""
+    return incarnation_of(thread_pb2.Thread.FromString(argument[0]))
 
 
 async def _ignoring_gone(call: object) -> None:

@@ -22,6 +22,7 @@ from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
+from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.threads import source_of, thread_from_message
 from agentvisor.protocol.v1 import journal_pb2, thread_pb2
@@ -97,6 +98,22 @@ class ThreadReader:
                 found[blob.key] = blob
             if not reply.more:
                 return list(found.values())
+
+    async def outlines(self, thread_id: ThreadId) -> Outlines:
+        """What the workflow's state holds of large values and of those in external storage."""
+        found: dict[BlobKey, Blob] = {}
+        size = 0
+        while True:
+            asked = thread_pb2.ReadBlobs(have=list(found), outlines=True)
+            reply = thread_pb2.ReadBlobsReply.FromString(
+                await self._query(thread_id, "read_blobs", asked.SerializeToString())
+            )
+            found.update((blob.key, blob) for blob in map(blob_from_message, reply.blobs))
+            size = size or reply.stored_bytes
+            if not reply.more:
+                active = reply.active
+                current = AttemptId(RunId(active.run_id), active.attempt) if reply.HasField("active") else None
+                return Outlines(reply.incarnation, current, active.applied_seq, size, list(found.values()))
 
     async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
         """Sizes of a thread, and of its current execution's history."""

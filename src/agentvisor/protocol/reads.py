@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -11,6 +12,7 @@ from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.core.weighing import stored_bytes
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
 from agentvisor.protocol.threads import store_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
@@ -98,6 +100,32 @@ def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlob
     return reply
 
 
+OUTLINED_FROM = 8 * 1024
+"""Bytes from which a blob that is stored here is worth a mention in outlines."""
+
+
+def read_outlines(thread: Thread, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlobsReply:
+    """The large blobs and those in external storage, without their data; in pages, as read_blobs."""
+    have = frozenset(BlobKey(key) for key in asked.have)
+    reply = thread_pb2.ReadBlobsReply(incarnation=thread.incarnation)
+    size = 0
+    for blob in thread.store.blobs.values():
+        if blob.key in have or not (blob.is_external or len(blob.data) >= OUTLINED_FROM):
+            continue
+        if size > PAGE_BYTES:
+            reply.more = True
+            break
+        outline = blob_to_message(replace(blob, data=b"", stored_size=blob.data_bytes))
+        reply.blobs.append(outline)
+        size += outline.ByteSize()
+    if thread.active is not None:
+        reply.active.run_id, reply.active.attempt = thread.active.id
+        reply.active.applied_seq = thread.active.applied_seq
+    if not asked.have:
+        reply.stored_bytes = stored_bytes(thread.store)
+    return reply
+
+
 def read_storage(thread: Thread) -> thread_pb2.ReadStorageReply:
     """How much the thread holds; the history's size is not known here."""
     store = thread.store
@@ -110,6 +138,8 @@ def read_storage(thread: Thread) -> thread_pb2.ReadStorageReply:
         namespaces=len(store.checkpoints),
         blobs=len(store.blobs),
         blob_bytes=sum(blob.stored_bytes for blob in store.blobs.values()),
+        external_blobs=sum(blob.is_external for blob in store.blobs.values()),
+        external_bytes=sum(blob.stored_size for blob in store.blobs.values() if blob.is_external),
         pending_writes=len(writes),
         pending_write_bytes=sum(one.stored_bytes for one in writes),
         runs=len(thread.runs),

@@ -201,7 +201,7 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         failure=message.failure,
         settings=settings_from_message(message.settings),
         left_out=dict(message.left_out),
-        incarnation=message.incarnation or f"{message.created_at_ms:x}",
+        incarnation=incarnation_of(message),
     )
     for one in message.runs:
         run = run_from_message(one)
@@ -209,6 +209,11 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
     if message.HasField("active"):
         thread.active = _active_from_message(message.active)
     return thread
+
+
+def incarnation_of(message: thread_pb2.Thread) -> str:
+    """Tells a thread from others of the same id; one from before the field by when it was created."""
+    return message.incarnation or f"{message.created_at_ms:x}"
 
 
 def source_of(log: journal_pb2.Log) -> Source:

@@ -71,6 +71,7 @@ async def test_a_thread_says_how_much_it_holds(sdk: LangGraphClient, http: httpx
     assert (found["checkpoints"], found["namespaces"], found["runs"]) == (3, 1, 1)
     assert found["blobs"]["count"] >= 3
     assert found["blobs"]["bytes"] > 100
+    assert found["external"] == {"count": 0, "bytes": 0}
     assert found["pending_writes"]["count"] >= 1  # the question
     assert found["history"]["events"] > 5
     assert found["history"]["bytes"] > 500
@@ -90,4 +91,10 @@ async def test_more_state_shows(sdk: LangGraphClient, http: httpx.AsyncClient) -
 async def test_metrics_are_served(http: httpx.AsyncClient) -> None:
     response = await http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain")
-    assert "agentvisor_dropped_writes_total" in response.text
+    for name in (
+        "dropped_writes_total",
+        "live_attempts",
+        "state_share_bucket",
+        'ended_attempts_total{ending="paused"}',
+    ):
+        assert f"agentvisor_{name}" in response.text

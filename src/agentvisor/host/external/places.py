@@ -28,17 +28,18 @@ def _parts(name: str) -> str:
 
 
 class Names:
-    """Names that no other attempt gives."""
+    """Paths in one thread's folder, that no other attempt gives."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._mark = token_hex(8)
         self._count = 0
 
     def new(self, key: BlobKey) -> str:
-        """A name for one upload of a value, below its thread's folder."""
+        """A path for one upload of a value."""
         self._count += 1
-        return f"{key.hex()}.{self._mark}.{self._count}"
+        return f"{self._folder}{key.hex()}.{self._mark}.{self._count}"
 
-    def gave(self, name: str) -> bool:
-        """Whether the name is one of these."""
-        return name.split(".")[1:2] == [self._mark]
+    def gave(self, path: str) -> bool:
+        """Whether the path is one of these."""
+        return path.startswith(self._folder) and path.split(".")[1:2] == [self._mark]

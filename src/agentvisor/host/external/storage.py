@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import Corrupt, Fenced, StorageUnavailable
-from agentvisor.core.ids import BlobKey, ThreadId
+from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, StorageUnavailable
 from agentvisor.core.records import Blob
 from agentvisor.host.external.backend import Backend, first_line, shown
-from agentvisor.host.external.places import folder_of
 from agentvisor.host.external.room import Room
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
@@ -29,6 +28,10 @@ def _never() -> bool:
     return False
 
 
+class _Gone(Exception):
+    """The backend answers, and has no such object."""
+
+
 class ExternalStorage:
     """A backend, with patience: `StorageUnavailable` once it has not answered for `retry_for` seconds."""
 
@@ -37,34 +40,78 @@ class ExternalStorage:
         self._retry_for = retry_for
         self.url = shown(url)
         self.room = Room(_ROOM)
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def of(self, thread_id: ThreadId, incarnation: str) -> ThreadObjects:
-        """The objects of one thread."""
-        return ThreadObjects(self, thread_id, incarnation)
-
-    async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool]) -> None:
+    async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
+        """Store an object durably. `what` names it in errors: a channel, a write, of which thread."""
         await self._patiently(lambda: self._backend.put(path, data), f"{what} could not be written", given_up)
 
-    async def read(self, path: str, start: int, length: int, what: str) -> bytes:
+    async def read(self, blob: Blob, start: int = 0, length: int | None = None) -> bytes:
+        """A part of a blob's data; all of it by default. `Corrupt` where the object is gone or too short."""
+        length = blob.stored_size - start if length is None else length
+        path, what = blob.location, f"value {blob.key.hex()[:16]} ({blob.location})"
         try:
-            data = await self._patiently(lambda: self._backend.get(path, start, length), f"{what} could not be read")
-        except FileNotFoundError as error:
-            raise Corrupt(f"{what} is not in external storage any more: {self.url} has no object {path}") from error
+            data = await self._patiently(
+                lambda: self._backend.get(path, start, length), f"{what} could not be read", reading=True
+            )
+        except _Gone as gone:
+            raise Corrupt(f"{what} is gone from external storage {self.url}") from gone
         if len(data) != length:
-            raise Corrupt(f"{what} is damaged: of {self.url}, object {path} is too short")
+            raise Corrupt(f"{what} is damaged in external storage {self.url}: it is too short")
         return data
 
-    async def delete(self, paths: Sequence[str], what: str) -> None:
-        await self._patiently(lambda: self._backend.delete(paths), f"{what} could not be deleted")
+    async def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects; those that are gone already are no error."""
+        if paths:
+            await self._patiently(lambda: self._backend.delete(paths), f"{paths[0]} could not be deleted")
 
-    async def list(self, prefix: str, what: str) -> list[str]:
+    async def below(self, folder: str) -> list[str]:
+        """The paths of all objects that are in a folder now."""
+
         async def listed() -> list[str]:
-            return [path async for path in self._backend.list(prefix)]
+            return [path async for path in self._backend.list(folder)]
 
-        return await self._patiently(listed, f"{what} could not be listed")
+        return await self._patiently(listed, f"{folder} could not be listed")
+
+    async def delete_below(self, folder: str) -> None:
+        """Delete every object of a folder, those that nothing names included."""
+        await self.delete(await self.below(folder))
+
+    async def copied(self, blob: Blob, path: str) -> Blob:
+        """The blob as one of another thread, with an object of its own at `path`."""
+        async with self.room.taking(blob.stored_size):
+            await self.write(path, await self.read(blob), f"a copy of {blob.location}")
+        return replace(blob, location=path)
+
+    def begin(self, what: str, work: Coroutine[object, object, object]) -> None:
+        """Do it in the background: what fails is left for a later sweep."""
+        task = asyncio.create_task(self._logged(what, work), name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, grace: float) -> None:
+        """Give what is going on in the background a last while."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=grace)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _logged(self, what: str, work: Coroutine[object, object, object]) -> None:
+        try:
+            await work
+        except AgentVisorError as error:
+            log.warning("storage_left_for_later", what=what, error=error.message)
+        except Exception:
+            log.exception("storage_left_for_later", what=what)
 
     async def _patiently(
-        self, call: Callable[[], Awaitable[Result]], failed: str, given_up: Callable[[], bool] = _never
+        self,
+        call: Callable[[], Awaitable[Result]],
+        failed: str,
+        given_up: Callable[[], bool] = _never,
+        *,
+        reading: bool = False,
     ) -> Result:
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + self._retry_for, _PAUSE
@@ -72,10 +119,10 @@ class ExternalStorage:
             try:
                 async with asyncio.timeout_at(max(until, loop.time() + _PAUSE)):
                     return await call()
-            except FileNotFoundError as missing:
-                if failed.endswith("read"):
-                    raise
-                cause: Exception = missing  # the bucket or the folder: it may come
+            except FileNotFoundError as error:
+                if reading:
+                    raise _Gone from error
+                cause: Exception = error  # the bucket or the folder is missing: it may come
             except Exception as error:  # noqa: BLE001 - a backend of somebody else's may raise anything
                 cause = error
             if given_up():
@@ -83,48 +130,10 @@ class ExternalStorage:
             if loop.time() + pause >= until:
                 raise StorageUnavailable(
                     f"{failed}: external storage {self.url} has not answered for {self._retry_for:g} s "
-                    f"(storage.retry_for): {first_line(cause)}. Nothing of it was stored, and what was stored before "
-                    "is safe: see that the store answers and lets the host in, then start a new run",
+                    f"(storage.retry_for): {first_line(cause)}. What was acknowledged before is safe: see that the "
+                    "store answers and lets the host in, then start a new run",
                     url=self.url,
                 ) from cause
             log.warning("storage_again", what=failed, url=self.url, error=first_line(cause))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _PAUSE_MOST)
-
-
-class ThreadObjects:
-    """The values of one thread that are in the object store."""
-
-    def __init__(self, storage: ExternalStorage, thread_id: ThreadId, incarnation: str) -> None:
-        self._storage = storage
-        self._thread_id = thread_id
-        self._folder = folder_of(thread_id, incarnation)
-
-    async def write(self, name: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
-        """Store an object durably. `what` names it in errors: a channel, a write."""
-        await self._storage.write(self._folder + name, data, f"{what} of thread {self._thread_id}", given_up)
-
-    async def read(self, blob: Blob, start: int = 0, length: int | None = None) -> bytes:
-        """A part of a blob's data; all of it by default. `Corrupt` where the object is gone or too short."""
-        length = blob.stored_size - start if length is None else length
-        path = self._folder + blob.location
-        return await self._storage.read(path, start, length, f"value {_short(blob.key)} of thread {self._thread_id}")
-
-    async def delete(self, names: Sequence[str]) -> None:
-        """Delete objects; those that are gone already are no error."""
-        if names:
-            paths = [self._folder + name for name in names]
-            await self._storage.delete(paths, f"values of thread {self._thread_id}")
-
-    async def names(self) -> list[str]:
-        """The names of all objects that are there now."""
-        paths = await self._storage.list(self._folder, f"values of thread {self._thread_id}")
-        return [path.removeprefix(self._folder) for path in paths]
-
-    async def delete_all(self) -> None:
-        """Delete every object of the thread, those that nothing names included."""
-        await self.delete(await self.names())
-
-
-def _short(key: BlobKey) -> str:
-    return key.hex()[:16]

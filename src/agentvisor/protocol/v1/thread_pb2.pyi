@@ -423,6 +423,8 @@ class ReadStorageReply(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     COMPACTIONS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    EXTERNAL_BLOBS_FIELD_NUMBER: _builtins.int
+    EXTERNAL_BYTES_FIELD_NUMBER: _builtins.int
     HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
     HISTORY_BYTES_FIELD_NUMBER: _builtins.int
     state_bytes: _builtins.int
@@ -439,6 +441,9 @@ class ReadStorageReply(_message.Message):
     pending_write_bytes: _builtins.int
     runs: _builtins.int
     compactions: _builtins.int
+    external_blobs: _builtins.int
+    """Blobs in external storage, and the bytes of theirs that are there."""
+    external_bytes: _builtins.int
     history_events: _builtins.int
     """Of the current execution."""
     history_bytes: _builtins.int
@@ -461,12 +466,14 @@ class ReadStorageReply(_message.Message):
         runs: _builtins.int = ...,
         compactions: _builtins.int = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        external_blobs: _builtins.int = ...,
+        external_bytes: _builtins.int = ...,
         history_events: _builtins.int = ...,
         history_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "history_bytes", b"history_bytes", "history_events", b"history_events", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "history_bytes", b"history_bytes", "history_events", b"history_events", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -510,9 +517,12 @@ class ReadBlobsReply(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     ACTIVE_FIELD_NUMBER: _builtins.int
     STORED_BYTES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
     stored_bytes: _builtins.int
     """With outlines: size of the whole state."""
+    incarnation: _builtins.str
+    """With outlines: the thread's."""
     @_builtins.property
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]:
         """Bases first; a reply holds about 1.5 MB: ask again for the rest."""
@@ -528,10 +538,11 @@ class ReadBlobsReply(_message.Message):
         more: _builtins.bool = ...,
         active: Global___ActiveAttempt | None = ...,
         stored_bytes: _builtins.int = ...,
+        incarnation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "more", b"more", "stored_bytes", b"stored_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "incarnation", b"incarnation", "more", b"more", "stored_bytes", b"stored_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
