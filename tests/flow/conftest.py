@@ -14,6 +14,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 from tests.support.host_process import HostProcess
+from tests.support.temporal import TemporalProcess
 
 AGENTS = Path(__file__).parent / "agents"
 START_METHODS = ("zygote", "exec")
@@ -25,6 +26,9 @@ _NAMES = {
     "broken": "broken.py:agent",
     "missing": "plain.py:ecko",
 }
+
+_FRAMEWORKS = {":make": "langgraph", ":call": "function"}
+"""A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
 
 CONFIG = """\
 temporal:
@@ -60,8 +64,7 @@ class Project:
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **agent_environment}
         agents = {
             name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
-            # A function that makes a graph cannot be told from one that is the agent.
-            | ({"framework": "langgraph"} if place.endswith(":make") else {})
+            | {"framework": framework for end, framework in _FRAMEWORKS.items() if place.endswith(end)}
             for name, place in {**self.names, **self.more}.items()
         }
         (self.folder / "agentvisor.yaml").write_text(f"agents: {json.dumps(agents)}\n{self._settings}")
@@ -121,6 +124,18 @@ def project(tmp_path: Path, temporal: str, start_method: str) -> Generator[Proje
 def zygote_project(tmp_path: Path, temporal: str) -> Generator[Project]:
     """A project where how processes start makes no difference to what is shown."""
     yield from _project(tmp_path, temporal, "zygote")
+
+
+@pytest.fixture
+def own_project(tmp_path: Path, temporal_process: TemporalProcess) -> Generator[Project]:
+    """A project on a Temporal server of the test's own, which it may kill."""
+    project = Project(tmp_path, temporal_process.address, "zygote")
+    try:
+        yield project
+    finally:
+        for host in project.hosts:
+            # Nothing is given back to a server that may be dead.
+            host.kill()
 
 
 def _project(folder: Path, temporal: str, start_method: str) -> Generator[Project]:

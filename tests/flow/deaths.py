@@ -126,10 +126,10 @@ class VictimThread:
 
 
 def victim_host(
-    project: Project, environment: dict[str, str] | None = None, *, own_temporal: bool = False
+    project: Project, environment: dict[str, str] | None = None, *, agent: str = "graph", own_temporal: bool = False
 ) -> HostProcess:
-    """A host of the test's own, for it to kill."""
-    project.names = VICTIMS
+    """A host of the test's own, for it to kill; it has one agent, since each takes its time to be ready."""
+    project.names = {agent: VICTIMS[agent]}
     project.temporal = "" if own_temporal else project.temporal
     return project.host(environment, FOLDER=str(project.folder))
 

@@ -199,6 +199,9 @@ def test_an_edited_agent_is_used_by_the_next_run_and_the_live_one_goes_on(tmp_pa
         (tmp_path / "agent.py").write_text(AGENT.replace('"first"', '"third"'))
         until(lambda: not _fails_to_run(dev, tmp_path / "gate"))
         until(lambda: run_now(dev, tmp_path / "gate")["version"] == "third")
+        # The configuration is read at the start; who edits it is told.
+        (tmp_path / "agentvisor.yaml").write_text(f"{CONFIG}# changed\n")
+        until(lambda: "restart agentvisor dev to use it" in dev.errors.read_text())
     finally:
         dev.end()
 

@@ -1,5 +1,6 @@
 """Whatever is killed, nothing that an agent started is left alive: children, processes that ignore signals, daemons."""
 
+import contextlib
 import os
 import signal
 
@@ -98,7 +99,7 @@ def test_nothing_is_left_of_an_agent_that_has_ended(victims: Project) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_host(project: Project, number: signal.Signals) -> None:
-    host = victim_host(project)
+    host = victim_host(project, agent="call")
     family = Family(VictimThread(project, host))
     everything = everything_under(host.pid) | family.members
     kill(host.pid, number)
@@ -106,7 +107,7 @@ def test_nothing_is_left_of_a_host(project: Project, number: signal.Signals) -> 
 
 
 def test_nothing_is_left_of_a_host_whose_supervisor_was_killed_with_it(zygote_project: Project) -> None:
-    host = victim_host(zygote_project)
+    host = victim_host(zygote_project, agent="call")
     family = Family(VictimThread(zygote_project, host))
     everything = everything_under(host.pid) | family.members
     kill(host.pid, signal.SIGSTOP)
@@ -122,9 +123,33 @@ def press(process: HostProcess, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_of_a_host_with_its_own_temporal(zygote_project: Project, number: signal.Signals) -> None:
-    host = victim_host(zygote_project, own_temporal=True)
+    host = victim_host(zygote_project, agent="call", own_temporal=True)
     family = Family(VictimThread(zygote_project, host))
     everything = everything_under(host.pid) | family.members
     assert "temporal" in {one.name() for one in everything}
     press(host, number)
     until_gone(everything)
+
+
+def test_what_is_left_when_all_guards_are_killed_at_once_is_ended_by_the_next_host(zygote_project: Project) -> None:
+    host = victim_host(zygote_project, agent="call")
+    family = Family(VictimThread(zygote_project, host))
+    guards = [host.pid, family.supervisor.pid, family.zygote.pid]
+    for pid in guards:
+        kill(pid, signal.SIGSTOP)
+    for pid in guards:
+        kill(pid)
+    # Of what hid its environment nobody can tell whose it was: a sandbox is for that.
+    hidden = {one for one in family.members if one.is_running() and not _environment(one)}
+    victim_host(zygote_project, agent="call")
+    until_gone(family.members - hidden)
+    for one in hidden:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}

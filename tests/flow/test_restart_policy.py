@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import AT_A_TIME, VICTIMS, VictimThread, kill
+from tests.flow.deaths import AT_A_TIME, VictimThread, kill, victim_host
 
 pytestmark = pytest.mark.flow
 
@@ -39,10 +39,8 @@ def test_a_run_behind_one_that_crashes_gets_its_turn(warm_victims: Project) -> N
 
 
 def test_with_no_restarts_the_first_crash_is_the_runs_error(zygote_project: Project) -> None:
-    zygote_project.names = VICTIMS
     never = {"AGENTVISOR_TEMPORAL_RUN_RESTART_MAX_ATTEMPTS": "0"}
-    host = zygote_project.host(never, FOLDER=str(zygote_project.folder))
-    thread = VictimThread(zygote_project, host)
+    thread = VictimThread(zygote_project, victim_host(zygote_project, never))
     run = thread.graph("slow_tools", {})
     thread.until_it("operation put_writes", 3)
     kill(thread.until_it("began slow"))

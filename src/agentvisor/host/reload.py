@@ -9,7 +9,7 @@ import structlog
 from watchfiles import Change, DefaultFilter
 from watchfiles import awatch as watch  # pyright: ignore[reportUnknownVariableType] - an annotation of its own
 
-from agentvisor.host.config import Config
+from agentvisor.host.config import FILE_NAMES, Config
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.reload")
 
@@ -31,5 +31,9 @@ async def reload_on_change(config: Config, changed: Callable[[], None]) -> None:
     folders = {config.base_dir, *(folder for agent in config.agents.values() for folder in agent.python_path)}
     present = [folder for folder in folders if folder.is_dir()]
     async for changes in watch(*present, watch_filter=_AgentFiles(config.dev.data_dir), step=100):
-        log.info("agents_reloaded", files=sorted({path for _, path in changes})[:5])
+        files = {path for _, path in changes}
+        configured = files & {str(config.base_dir / name) for name in FILE_NAMES}
+        if configured:
+            log.warning("configuration_changed", files=sorted(configured), hint="restart agentvisor dev to use it")
+        log.info("agents_reloaded", files=sorted(files)[:5])
         changed()
