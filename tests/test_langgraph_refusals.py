@@ -8,6 +8,7 @@ from tests.client.hosts import answering_info, over_socketpair
 from tests.client.store_double import StoreDouble
 from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
 
+from agentvisor._langgraph import delta_names
 from agentvisor.core.errors import InvalidInput, PermissionRefused, Unavailable, ValueTooLarge
 from agentvisor.langgraph import AgentVisorCheckpointer
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
@@ -72,7 +73,9 @@ def test_a_value_that_cannot_be_serialised_is_named_by_its_channel(
     assert double.requests == []
 
 
-def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(double: StoreDouble) -> None:
+def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(
+    double: StoreDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
     noise = random.Random(1).randbytes(30_000)
     task = AgentTask(max_value_bytes=100_000, max_inline_value_bytes=20_000)
     with over_socketpair(double, task) as channel:
@@ -85,6 +88,22 @@ def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(
             ) as caught:
                 put(saver, THREAD, {"big": value}, {"big": "1"})
             assert caught.value.details["channel"] == "big"
-            with pytest.raises(ValueTooLarge, match="channel 'big'"):
-                saver.put_writes(CHECKPOINT, [("big", value)], "task")
+            for control in ("__interrupt__", "__resume__"):
+                with pytest.raises(ValueTooLarge, match=f"channel '{control}'"):
+                    saver.put_writes(CHECKPOINT, [("fine", 1), (control, value)], "task")
         assert double.requests == []
+        monkeypatch.setattr(delta_names, "_names", {"items"})
+        with pytest.raises(ValueTooLarge, match="channel 'big'"):  # and with it, of what the task did, the rest
+            saver.put_writes(CHECKPOINT, [("big", value), ("items", 1)], "task")
+        assert double.requests == []
+
+
+def test_regular_writes_over_the_limits_are_left_out_and_no_error(double: StoreDouble) -> None:
+    noise = random.Random(1).randbytes(30_000)
+    task = AgentTask(max_value_bytes=100_000, max_inline_value_bytes=20_000)
+    with over_socketpair(double, task) as channel:
+        saver = AgentVisorCheckpointer(transport=channel)
+        saver.put_writes(CHECKPOINT, [("fine", 1), ("big", noise), ("__resume__", "yes")], "task")
+        (request,) = double.asked("put_writes")
+        assert [one.channel for one in request.put_writes.writes] == ["__resume__"]
+        assert request.put_writes.left_out > 30_000

@@ -202,6 +202,10 @@ class AttemptStore:
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = writes_from_message(message)
+        if message.left_out:
+            self._door.note_dropped(writes, message.left_out)
+        if not message.writes:
+            return _STORED
         if self._is_short(writes) or any(write.key for write in message.writes):
             durable = await self._log_large(message, all_out=self._is_short(writes))
         else:
