@@ -42,9 +42,36 @@ def test_in_a_guest_the_own_thread_needs_no_name_and_no_other_is_allowed(
         lambda: saver.get_tuple(THREAD),
         lambda: list(saver.list(THREAD)),
         lambda: saver.delete_thread("t"),
+        lambda: saver.prune(["own", "t"]),
+        lambda: saver.copy_thread("own", "t"),
+        lambda: saver.copy_thread("t", "own"),
+        lambda: saver.get_delta_channel_history(config=THREAD, channels=["a"]),
     ):
         with pytest.raises(PermissionRefused, match="thread own"):
             call()
+
+
+def test_in_a_guest_runs_are_deleted_from_the_own_thread_alone(
+    saver: AgentVisorCheckpointer, double: StoreDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTVISOR_THREAD_ID", "own")
+    saver.delete_for_runs(["r"])
+    saver.prune(["own"])
+    assert {request.thread_id for request in double.requests} == {"own"}
+
+
+def test_what_there_is_nothing_to_do_for_sends_nothing(saver: AgentVisorCheckpointer, double: StoreDouble) -> None:
+    saver.delete_for_runs([])
+    saver.prune([])
+    assert saver.get_delta_channel_history(config=THREAD, channels=[]) == {}
+    assert double.requests == []
+
+
+def test_a_strategy_that_does_not_exist_is_refused(saver: AgentVisorCheckpointer) -> None:
+    put(saver, THREAD, {"a": 1}, {"a": "1"})
+    with pytest.raises(InvalidInput, match="'keep_latest' or 'delete'"):
+        saver.prune(["t"], strategy="delete_all")
+    assert at(saver.get_tuple(THREAD)) == {"a": 1}
 
 
 def test_where_no_host_answers_the_first_call_says_what_to_start() -> None:

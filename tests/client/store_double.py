@@ -84,7 +84,7 @@ class StoreDouble:
 
     def _answer(self, thread_id: str | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         if request.WhichOneof("kind") == "delete_for_runs":
-            for one in self.threads.values() if not thread_id else [self.threads[thread_id]]:
+            for one in [self.threads[thread_id]] if thread_id in self.threads else list(self.threads.values()):
                 self._apply(one.store, DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             return store_pb2.StoreReply(stored=store_pb2.Stored())
         if thread_id is None:
