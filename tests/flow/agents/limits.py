@@ -60,8 +60,8 @@ def writes(channel: str, sizes: list[int]) -> list[dict[str, Any]]:
     saver = AgentVisorCheckpointer()
     delta: Any = DeltaChannel(lambda old, new: [*old, *new], list)
     delta.key = DELTA
-    delta.from_checkpoint(None)  # as LangGraph does, when a graph with such a channel begins
     stored = put(saver, {"small": 1})
+    delta.from_checkpoint(None)  # as LangGraph does, when a graph with such a channel begins
     return [
         said(lambda size=size, number=number: saver.put_writes(stored, [(channel, noise(size))], f"task-{number}"))
         for number, size in enumerate(sizes)
