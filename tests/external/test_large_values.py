@@ -5,6 +5,7 @@ from tests.external.conftest import Place
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
 from tests.support.large import Saver, noise
+from tests.support.scene import make_compaction_due, until_compacted
 from tests.support.waiting import until
 
 from agentvisor.core.errors import Corrupt, StateTooLarge, ValueTooLarge
@@ -36,7 +37,7 @@ async def test_a_large_value_is_stored_outside_and_read_back(
         thread = await host.threads.get(thread_id)
         assert thread.incarnation in key
         assert (await host.threads.storage(thread_id)).state_bytes < 10_000
-        blobs = await host.threads.blobs(thread_id, [one for one in thread.store.references])
+        blobs = await host.threads.blobs(thread_id, list(thread.store.references))
         assert sorted(len(data) for _, data in blobs.values()) == [100, size]
 
 
@@ -171,3 +172,21 @@ async def test_what_nothing_needs_any_more_is_deleted(temporal: str, queue: str,
         await until(lambda: len(place.keys()) == 1)  # the session ends, and looks back
         assert await outside(host, thread_id).values() == {"big": noise(2 * MB, 3)}
         await whole(host.threads, thread_id)
+
+
+async def test_before_a_compaction_leaves_values_out_they_go_outside(
+    temporal: str, queue: str, place: Place
+) -> None:
+    thread_id = new_thread()
+    knobs = Knobs(heartbeat_timeout=4.0, idle_heartbeat=0.2, compact_events=100, compaction_bytes=400_000)
+    async with engine_host(temporal, queue, knobs=knobs, external=place.storage()) as host:
+        saver = outside(host, thread_id)
+        for number in range(8):  # 800 KB in all, of which a compaction could carry the half
+            await saver.put(number, {"value": noise(100_000, number)})
+        await make_compaction_due(host.threads, thread_id, events=110)
+        await until_compacted(host.threads, thread_id)
+        assert place.keys()
+        thread = await whole(host.threads, thread_id)
+        assert not thread.left_out
+        for number in range(8):
+            assert await outside(host, thread_id).values(number) == {"value": noise(100_000, number)}

@@ -1,8 +1,7 @@
 """External storage with real hosts, real agents, a real S3 API, and real kills."""
 
 import json
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from uuid import uuid4
 
@@ -140,9 +139,8 @@ def test_a_delete_whose_host_was_killed_in_the_middle_is_finished_by_the_next(pr
     assert there >= 2
     s3.front.set(Mood.HANGING)
     came = s3.front.connections
-    with httpx.Client() as client:
-        with pytest.raises(httpx.ReadTimeout):
-            client.delete(f"{host.url}/threads/{thread}", timeout=1.0)
+    with httpx.Client() as client, pytest.raises(httpx.ReadTimeout):
+        client.delete(f"{host.url}/threads/{thread}", timeout=1.0)
     assert s3.front.connections > came
     host.kill()
     s3.front.set(Mood.FINE)

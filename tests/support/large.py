@@ -1,4 +1,4 @@
-"""What an SDK does with large values, step by step, against any host: real puts, writes and reads, without a process."""
+"""What an SDK does with large values, step by step: real puts, writes and reads, without a process of its own."""
 
 import random
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -68,7 +68,7 @@ class Saver:
             metadata=Struct(),
             versions={channel: f"{number}.{channel}" for channel in values},
             changed=typed,
-            unchanged=lambda channel: typed.get(channel),
+            unchanged=typed.get,
         )
         await carried_out(Put(new, self.known, limits).run(), self.call)
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import string
 import time
 from pathlib import Path
 from typing import TypedDict
@@ -22,9 +23,8 @@ class State(TypedDict, total=False):
 
 def noise(size: int, seed: str) -> str:
     """Text that hardly compresses: three quarters of its length are left."""
-    return "".join(
-        random.Random(seed).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=size)
-    )
+    letters = string.ascii_letters + string.digits + "+/"
+    return "".join(random.Random(seed).choices(letters, k=size))
 
 
 def make(state: State) -> State:
