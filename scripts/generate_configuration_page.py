@@ -51,10 +51,7 @@ Inside a guest nothing is to be set. Outside, in a notebook or a test, `AgentVis
 An agent's process finds `AGENTVISOR_THREAD_ID`, `AGENTVISOR_RUN_ID` and `AGENTVISOR_ATTEMPT` in its environment.
 """
 
-NOT_IN_FORCE = {
-    "temporal.max_checkpoint_history": "nothing is pruned",
-    "temporal.max_run_history": "nothing is pruned",
-}
+NOT_IN_FORCE: dict[str, str] = {}
 """Settings that this version reads and does not act on, and what it does instead."""
 
 

@@ -16,10 +16,10 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from agentvisor._langgraph import delta_names
 from agentvisor._langgraph.addressing import config_of, name_of, query_of
 from agentvisor._langgraph.calls import Calls
 from agentvisor._langgraph.default_config import install_default_config
-from agentvisor._langgraph.delta_names import install_noting
 from agentvisor._langgraph.serialising import load_history, load_tuple
 from agentvisor._langgraph.versions import next_version
 from agentvisor.client.connection import Connection, connect, own_thread
@@ -208,6 +208,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
         return cast("str", next_version(current))
 
     def _calls(self) -> Calls:
+        delta_names.watch()
         # No host is looked for before it is needed: a graph is often built where none is running yet.
         return Calls(self._given or connect(self._endpoint, self._api_key), self.serde)
 
@@ -218,5 +219,4 @@ def _install_in_guest() -> None:
         install_default_config(own)
 
 
-install_noting()
 _install_in_guest()

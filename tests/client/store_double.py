@@ -48,8 +48,10 @@ class StoreDouble:
         list_page: int = 3,
         store: type[Store] = Store,
         applying: Callable[[Store, Operation], None] = apply,
+        keep: int = 0,
     ) -> None:
-        """`store` and `applying` may be mutants, which tests must find out."""
+        """`store` and `applying` may be mutants, which tests must find out; `keep`: checkpoints of a namespace."""
+        self._keep = keep
         self._store = store
         self._apply = applying
         self.threads: dict[str, ThreadDouble] = {}
@@ -82,7 +84,7 @@ class StoreDouble:
 
     def _answer(self, thread_id: str | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         if request.WhichOneof("kind") == "delete_for_runs":
-            for one in self.threads.values() if not thread_id else [self.threads[thread_id]]:
+            for one in [self.threads[thread_id]] if thread_id in self.threads else list(self.threads.values()):
                 self._apply(one.store, DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             return store_pb2.StoreReply(stored=store_pb2.Stored())
         if thread_id is None:
@@ -132,7 +134,7 @@ class StoreDouble:
         return store_pb2.StoreReply(stored=store_pb2.Stored())
 
     def _new(self) -> ThreadDouble:
-        return ThreadDouble(self._store())
+        return ThreadDouble(self._store(keep=self._keep))
 
     def _copy(self, source_id: str, target_id: str) -> None:
         if source_id not in self.threads:

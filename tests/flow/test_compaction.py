@@ -102,7 +102,7 @@ async def test_under_a_live_agent_the_agent_goes_on_undisturbed(temporal: str, q
 
 
 @pytest.mark.parametrize(
-    "measure", [{"compact_signals": 30, "fold_threshold": 0}, {"compact_bytes": 150_000, "fold_threshold": 2_000}]
+    "measure", [{"compact_signals": 30, "fold_threshold": 0}, {"compact_bytes": 40_000, "fold_threshold": 2_000}]
 )
 async def test_signals_and_bytes_count_as_events_do(temporal: str, queue: str, measure: dict[str, int]) -> None:
     thread_id, writer = new_thread(), Writer(150)

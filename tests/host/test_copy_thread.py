@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
 from tests.support.waiting import until
-from tests.support.writing import control_write, put, task_write
+from tests.support.writing import control_value, control_write, put, task_write
 
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ThreadId
@@ -102,12 +102,25 @@ async def test_where_there_is_something_already_nothing_is_mixed(temporal: str) 
     async with engine_host(temporal, f"copy-{uuid4()}") as host:
         source, target = new_thread(), new_thread()
         await written(host, source, 2, 100)
-        await host.call(target, put(0))
+        await host.call(target, put(7))
         with pytest.raises(Conflict, match="holds checkpoints already"):
             await host.call(source, copying(target))
         with pytest.raises(Conflict):
             await host.call(source, copying(source))
         assert len((await whole(host.threads, target)).store.checkpoints) == 1
+
+
+async def test_a_copy_that_was_made_is_made_again_until_it_goes_its_own_way(temporal: str) -> None:
+    async with engine_host(temporal, f"copy-{uuid4()}") as host:
+        source, target = new_thread(), new_thread()
+        before = await written(host, source, 2, 100)
+        for _ in range(2):
+            await host.call(source, copying(target))
+            assert records((await whole(host.threads, target)).store) == records(before.store)
+        await host.call(target, control_write(1, "answered in the copy"))
+        with pytest.raises(Conflict):
+            await host.call(source, copying(target))
+        assert control_value(await whole(host.threads, target), 1) == "answered in the copy"
 
 
 async def test_a_copy_of_nothing_makes_nothing(temporal: str) -> None:
@@ -134,8 +147,7 @@ async def test_a_copy_that_was_cut_off_is_made_again(temporal: str) -> None:
         await until(begun)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        if not (await host.threads.read(target)).store.checkpoints:  # else it was too quick to be cut off
-            await host.call(source, copying(target))
+        await host.call(source, copying(target))
         assert records((await whole(host.threads, target)).store) == records(before.store)
 
 

@@ -17,6 +17,7 @@ from agentvisor.core.runs import RunKind
 from agentvisor.core.thread import Settings, Thread
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import Guests
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
@@ -117,6 +118,7 @@ async def engine_host(
     knobs: Knobs | None = None,
     guests: ScriptedGuests | None = None,
     role: Role = Role.ALL,
+    external: ExternalStorage | None = None,
 ) -> AsyncGenerator[EngineHost]:
     """A host that polls `queue` while the context lasts."""
     knobs = knobs or Knobs()
@@ -132,7 +134,7 @@ async def engine_host(
         knobs.compact_signals,
         knobs.compact_updates,
     )
-    threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE))
+    threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE), external)
     services = AttemptServices(
         reader=ThreadReader(client),
         guests=cast("Guests", guests),
@@ -142,6 +144,7 @@ async def engine_host(
         session_idle=knobs.session_idle,
         own_queue=own_queue,
         attempt_ended=threads.attempt_ended,
+        external=external,
     )
     journal = JournalSettings(
         knobs.fold_threshold, knobs.fold_quiet, knobs.fold_age, knobs.linger, knobs.idle_heartbeat
@@ -178,6 +181,8 @@ async def engine_host(
         finally:
             await attempts.stop(1)
             await guests.stop()
+            if external is not None:
+                await external.close(2)
 
 
 @asynccontextmanager

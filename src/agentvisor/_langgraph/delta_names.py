@@ -7,17 +7,26 @@ counts as one for all graphs of the process: to keep too much is safe.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
-
-from langgraph.channels.delta import DeltaChannel  # pyright: ignore[reportMissingTypeStubs] - it has its types inline
+from functools import wraps
+from typing import Protocol, cast
 
 COUNTERS = "counters_since_delta_snapshot"
 """LangGraph's own, in the metadata of checkpoints."""
 
+_MODULE = "langgraph.channels.delta"
+
 _names: set[str] = set()
-_Channel = DeltaChannel[Any]
-_from_checkpoint = cast("Callable[[_Channel, object], _Channel]", DeltaChannel.from_checkpoint)  # pyright: ignore[reportUnknownMemberType]
+_watched: set[object] = set()
+
+
+class _Channel(Protocol):
+    key: str
+
+
+class _ChannelType(Protocol):
+    from_checkpoint: Callable[[_Channel, object], _Channel]
 
 
 def note(names: Iterable[str]) -> None:
@@ -37,12 +46,23 @@ def delta_names() -> frozenset[str]:
     return frozenset(_names)
 
 
-def install_noting() -> None:
-    """Note every delta channel that LangGraph makes from now on; calling it again changes nothing."""
-    DeltaChannel.from_checkpoint = _noting
+def watch() -> None:
+    """Note every delta channel that LangGraph makes from now on, where it has them; calling it again changes nothing.
 
+    To be called in time by the saver: LangGraph asks it for a checkpoint before it makes channels out of that. So
+    nothing of LangGraph need be imported here, which takes a second.
+    """
+    module = sys.modules.get(_MODULE)
+    if module is None or module in _watched:
+        return
+    _watched.add(module)
+    channel = cast("_ChannelType", module.DeltaChannel)
+    made = channel.from_checkpoint
 
-def _noting(self: _Channel, checkpoint: object) -> _Channel:
-    if self.key:
-        _names.add(self.key)
-    return _from_checkpoint(self, checkpoint)
+    @wraps(made)
+    def noting(self: _Channel, checkpoint: object) -> _Channel:
+        if self.key:
+            _names.add(self.key)
+        return made(self, checkpoint)
+
+    channel.from_checkpoint = noting

@@ -51,6 +51,7 @@ _REPEATABLE = frozenset(
         "delete_thread",
         "delete_for_runs",
         "prune",
+        "copy_thread",
         "project",
     }
 )

@@ -31,7 +31,10 @@ class PutWrites:
         known: Known,
         delta_channels: Collection[str] = (),
     ) -> None:
-        """`writes`: each as (index, channel, value); what delta channels were written is state."""
+        """`writes`: each as (index, channel, value); what delta channels were written is state.
+
+        Raises `ValueTooLarge` for state that is over the limits, and leaves out regular writes that are.
+        """
         self._name = name
         self._task_id = task_id
         self._task_path = task_path
@@ -40,9 +43,12 @@ class PutWrites:
             (pack_write(idx, channel, value, is_state=idx >= 0 and channel in delta_channels), value)
             for idx, channel, value in writes
         ]
+        self._left_out = 0
         for write, _ in self._packed:
             self._check(write, write.size, limits.max_value_bytes, "storage.max_value")
             self._check(write, len(write.data), limits.max_stored_bytes, "storage.max_inline_value")
+        if self._left_out:
+            self._packed = [(write, value) for write, value in self._packed if write.idx < 0]
         self._luggage = Luggage()
         self._request = self._announced()
 
@@ -75,6 +81,7 @@ class PutWrites:
                 task_id=self._task_id,
                 task_path=self._task_path,
                 writes=[self._carried(write, value) for write, value in self._packed],
+                left_out=self._left_out,
             ),
         )
 
@@ -95,7 +102,12 @@ class PutWrites:
         )
 
     def _check(self, write: store_pb2.Write, size: int, limit: int, setting: str) -> None:
-        if size > limit:
+        if size <= limit:
+            return
+        if write.idx >= 0 and not any(one.is_state for one, _ in self._packed):
+            # Regular writes spare the task a second execution, and are never an error (S5): all of them, or none.
+            self._left_out = sum(len(one.data) for one, _ in self._packed if one.idx >= 0)
+        else:
             raise ValueTooLarge(
                 f"the write of task {self._task_id} to channel {write.channel!r} of {place(self._name)} has {size} "
                 f"bytes, the limit is {limit} ({setting}): {WAYS_OUT}",

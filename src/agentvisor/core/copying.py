@@ -47,6 +47,18 @@ def operations(store: Store) -> Iterator[Operation]:
         yield _with_channels(store, key, projection)
 
 
+def is_part_of(part: Store, whole: Store) -> bool:
+    """Whether a store holds no checkpoint and no write that the other does not: it may be what a copy has brought."""
+    return all(
+        whole.checkpoints.get(one.namespace, {}).get(one.checkpoint_id) == one for one in part.all_checkpoints()
+    ) and all(
+        (of_whole := whole.tasks.get(key, {}).get(task_id)) is not None
+        and of_whole.writes.items() >= task.writes.items()
+        for key, tasks in part.tasks.items()
+        for task_id, task in tasks.items()
+    )
+
+
 def _with_channels(store: Store, key: CheckpointKey, projection: Projection) -> Projection:
     return replace(projection, channels=store.channels.get(key.namespace, ()))
 

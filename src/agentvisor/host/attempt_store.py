@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 from google.protobuf.struct_pb2 import Struct
 
 from agentvisor.core.applying import apply
+from agentvisor.core.copying import is_part_of
 from agentvisor.core.delta import histories
 from agentvisor.core.errors import (
     Corrupt,
@@ -35,8 +36,10 @@ from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
 from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.incoming import Incoming
 from agentvisor.host.journal import Urgency
+from agentvisor.host.metrics import MOVED_VALUES
 from agentvisor.protocol.convert import (
     blob_to_message,
     checkpoint_from_message,
@@ -178,10 +181,7 @@ class AttemptStore:
         try:
             yield fresh
         except BaseException:
-            for blob in reversed(fresh.values()):
-                self._store.discard_blob(blob.key)
-            if self._objects is not None:
-                self._objects.discard(list(fresh.values()))
+            self._forget(fresh)
             raise
 
     async def _move(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str], coming: Checkpoint) -> None:
@@ -192,6 +192,7 @@ class AttemptStore:
         more = _size(fresh) + coming.stored_bytes
         moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
         if moved:
+            MOVED_VALUES.inc(len(moved))
             self._log([*batches(moved)], Urgency.LAZY)
 
     async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
@@ -215,9 +216,9 @@ class AttemptStore:
         """Checkpoints kept in each namespace; 0 or less: all."""
         return self._store.keep
 
-    @property
-    def holds_checkpoints(self) -> bool:
-        return bool(self._store.checkpoints)
+    def is_part_of(self, store: Store) -> bool:
+        """Whether it holds nothing but what that one does."""
+        return is_part_of(self._store, store)
 
     async def bring(self, operations: list[Operation]) -> None:
         """Journal operations of another thread's store, which were checked when they came into that one."""
@@ -228,6 +229,10 @@ class AttemptStore:
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = writes_from_message(message)
+        if message.left_out:
+            self._door.note_dropped(writes, message.left_out)
+        if not message.writes:
+            return _STORED
         if self._is_short(writes) or any(write.key for write in message.writes):
             durable = await self._log_large(message, all_out=self._is_short(writes))
         else:
@@ -249,17 +254,35 @@ class AttemptStore:
             await self._incoming.take_writes(message, fresh, all_out=all_out)
             admitted = self._door.admitted_writes(writes_from_message(message))
             kept = {write.key for write in admitted.writes} if admitted is not None else set[BlobKey | None]()
-            for key in [key for key in fresh if key not in kept]:
-                self._store.discard_blob(key)
-                del fresh[key]
+            self._forget(fresh, kept)
             if admitted is None:
                 return None
-            if self._objects is not None:
-                names = {write.key: write.channel for write in admitted.writes}
-                for key, blob in fresh.items():
-                    what = f"write of task {admitted.task_id} to channel {names[key]!r}"
-                    fresh[key] = await self._objects.write(blob, what)
+            try:
+                await self._move_writes(admitted, fresh)
+            except StorageUnavailable:
+                if not all(write.may_go for write in admitted.writes):
+                    raise
+                # Regular writes are never an error (S5). What came of them in the store is deleted.
+                self._door.note_dropped(admitted, admitted.stored_bytes)
+                self._forget(fresh)
+                return None
             return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)
+
+    async def _move_writes(self, writes: TaskWrites, fresh: dict[BlobKey, Blob]) -> None:
+        names = {write.key: write.channel for write in writes.writes}
+        for key, blob in fresh.items():
+            if self._objects is not None:
+                what = f"write of task {writes.task_id} to channel {names[key]!r}"
+                fresh[key] = await self._objects.write(blob, what)
+
+    def _forget(self, fresh: dict[BlobKey, Blob], kept: Collection[BlobKey | None] = ()) -> None:
+        """Take blobs back that will not be logged."""
+        doomed = [blob for key, blob in fresh.items() if key not in kept]
+        for blob in reversed(doomed):
+            self._store.discard_blob(blob.key)
+            del fresh[blob.key]
+        if self._objects is not None:
+            self._objects.discard(doomed)
 
     def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
         projection = projection_from_message(message)
@@ -286,10 +309,16 @@ class AttemptStore:
                 blob = next((one for one in await self._shelf.stored([key]) if one.key == key), None)
                 if blob is None or blob.is_external or not self._store.has_blob(key):
                     continue
-                async with self._fresh() as fresh:
-                    fresh[key] = await self._objects.write(blob, f"value {key.hex()[:16]}")
-                    self._log([PutBlobs(tuple(fresh.values()))], Urgency.LAZY)
-                    short -= len(blob.data)
+                moved = await self._objects.write(blob, f"value {key.hex()[:16]}")
+                MOVED_VALUES.inc()
+                self._log([PutBlobs((moved,))], Urgency.LAZY)
+                short -= len(blob.data)
+
+    async def prepare_compaction(self) -> None:
+        """Make the thread's state so small, if there is external storage, that a compaction leaves nothing out."""
+        if self._objects is not None:
+            limit = self._thread.settings.state_bytes
+            await move_before_compaction(self._objects.outlines(), self.move_out, limit)
 
     def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
         entries: list[bytes] = []

@@ -117,9 +117,11 @@ class BlobShelf:
             return
         self._decoded[key] = data
         self._cached += len(data)
-        while self._cached > _CACHE_BYTES and len(self._decoded) > 1:
-            _, dropped = self._decoded.popitem(last=False)
-            self._cached -= len(dropped)
+        # What was used longest ago goes first; what the thread no longer has goes as soon as it is first.
+        oldest = next(iter(self._decoded))
+        while len(self._decoded) > 1 and (self._cached > _CACHE_BYTES or not self._store.has_blob(oldest)):
+            self._cached -= len(self._decoded.pop(oldest))
+            oldest = next(iter(self._decoded))
 
 
 def _key_of(blob: Blob) -> BlobKey:

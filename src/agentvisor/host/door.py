@@ -106,17 +106,23 @@ class Door:
         refused where they do not fit. A task with a write to a delta channel keeps its other writes too: with a part
         of them it would count as finished.
         """
-        regular = [one for one in writes.writes if one.may_go]
+        has_state = any(one.is_state for one in writes.writes)
         kept = writes
-        if regular and not any(one.is_state for one in writes.writes):
-            if not self._thread.pending_writes_enabled or self._is_full(writes):
+        if not has_state and any(one.may_go for one in writes.writes):
+            if not self._thread.pending_writes_enabled or self._must_go(writes):
                 kept = replace(writes, writes=tuple(one for one in writes.writes if not one.may_go))
-        elif self._is_full(writes) and any(one.is_state for one in writes.writes):
+        elif has_state and self._is_full(writes):
+            size, count = self._sizes(writes)
+            limits, channels = self._limits, sorted({one.channel for one in writes.writes if one.is_state})
             raise ValueTooLarge(
-                f"the writes of task {writes.task_id} to delta channels do not fit: the super-step's pending writes "
-                f"would be over {self._limits.max_pending_write_bytes} bytes (storage.max_pending_write_bytes) or "
-                f"{self._limits.max_pending_writes} in number (storage.max_pending_writes)",
-                limit=str(self._limits.max_pending_write_bytes),
+                f"the writes of task {writes.task_id} to delta channels {', '.join(map(repr, channels))} (thread "
+                f"{self._thread.thread_id}) are state and do not fit: the super-step's pending writes would have "
+                f"{size} bytes, limit: {limits.max_pending_write_bytes} (storage.max_pending_write_bytes), and be "
+                f"{count}, limit: {limits.max_pending_writes} (storage.max_pending_writes): write less in one "
+                "super-step, store references to large data, raise the limit, or configure storage.url",
+                channel=channels[0],
+                size=str(size),
+                limit=str(limits.max_pending_write_bytes),
             )
         if not kept.writes:
             return None
@@ -126,6 +132,19 @@ class Door:
                         "store a reference to large data instead")  # fmt: skip
         self.check_state(kept.stored_bytes, None)
         return kept
+
+    def _must_go(self, writes: TaskWrites) -> bool:
+        """Whether a task's regular writes are dropped: there are too many, one is too large, or the state is full."""
+        size, limits = self._sizes(writes)[0], self._limits
+        too_large = any(one.stored_bytes > limits.max_inline_value for one in writes.writes if one.may_go)
+        if not (self._is_full(writes) or too_large or self._over_state(writes.stored_bytes)):
+            return False
+        self.note_dropped(writes, size)
+        return True
+
+    def _over_state(self, more: int) -> bool:
+        limit = self._limits.max_state
+        return self.missing_room(more, None) > limit - int(limit * _NEAR)
 
     def fits(self, writes: TaskWrites) -> bool:
         """Whether the super-step's pending writes are within their bytes with these."""
@@ -140,9 +159,11 @@ class Door:
     def _is_full(self, writes: TaskWrites) -> bool:
         limits = self._limits
         size, count = self._sizes(writes)
-        if size <= limits.max_pending_write_bytes and count <= limits.max_pending_writes:
-            return False
-        DROPPED_WRITES.inc(len(writes.writes))
+        return size > limits.max_pending_write_bytes or count > limits.max_pending_writes
+
+    def note_dropped(self, writes: TaskWrites, size: int) -> None:
+        """Count and say, once for each super-step, that regular writes are dropped."""
+        DROPPED_WRITES.inc()
         if writes.key not in self._dropping:
             self._dropping.add(writes.key)
             log.warning(
@@ -152,9 +173,8 @@ class Door:
                 checkpoint=writes.checkpoint_id,
                 task=writes.task_id,
                 bytes=size,
-                limit=limits.max_pending_write_bytes,
+                limit=self._limits.max_pending_write_bytes,
             )
-        return True
 
     def _check(self, what: str, size: int, limit: int, setting: str, way_out: str) -> None:
         if size > limit:

@@ -82,6 +82,8 @@ class LiveAttempt:
             close = await self._until_close()
             if close is not None and close.traceback:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
+            if close is not None and self.store.done() and not self.journal.is_fenced:
+                await self.store.result().prepare_compaction()
             if close is not None and await self.journal.close(close):
                 ending = run_pb2.Ending.Name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
@@ -283,6 +285,8 @@ class LiveAttempt:
             if known is not None and known.cancel_requested:
                 return
             if known is not None and known.compacting:
+                if self.store.done():
+                    await self.store.result().prepare_compaction()
                 self._log.info("attempt_handed_over")
                 await self.journal.hand_over(self._services.own_queue)
                 continue

@@ -7,7 +7,10 @@ from prometheus_client import Counter, Gauge, Histogram
 from agentvisor.host.workflow.counted import Counted
 
 DROPPED_WRITES = Counter(
-    "agentvisor_dropped_writes", "Pending writes that were dropped because a super-step had too many of them."
+    "agentvisor_dropped_writes", "Tasks whose pending writes were dropped: too many in a super-step, or too large."
+)
+MOVED_VALUES = Counter(
+    "agentvisor_moved_values", "Values that went to external storage because a thread had no room for them."
 )
 NEAR_LIMIT = Counter("agentvisor_threads_near_limit", "Threads that came to 80 % of storage.max_state.")
 STATE_SHARE = Histogram(

@@ -20,7 +20,7 @@ from agentvisor.host.outside_reads import OutsideReads
 from agentvisor.host.rehearsal import rehearse
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.threads import Threads
-from agentvisor.host.threads_copy import check_empty, put_copy, read_whole
+from agentvisor.host.threads_copy import check_free, put_copy, read_whole
 from agentvisor.protocol.v1 import run_pb2, store_pb2
 
 Done = TypeVar("Done")
@@ -133,13 +133,10 @@ class Sessions:
     async def _copy(self, source_id: ThreadId, target_id: ThreadId) -> store_pb2.StoreReply:
         """Everything of a thread into one that holds no checkpoints. `NotFound`, `Conflict`."""
         source = await read_whole(self._threads, source_id)
-        begun: list[LiveAttempt] = []
 
         async def work(live: LiveAttempt) -> None:
             target = live.store.result()
-            if not begun:
-                check_empty(target, target_id)
-            begun.append(live)
+            check_free(target, target_id, source)
             async for _ in put_copy(source, target):
                 live.session_calls += 1
 

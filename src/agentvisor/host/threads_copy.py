@@ -47,7 +47,7 @@ async def _bring_values(threads: Threads, thread: Thread, store: Store, keys: li
 async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
     """Put all that `source` holds into a session's store, values first and records last; yields as it gets on.
 
-    A copy that is cut off has brought values that nothing names, which go when the session ends: it can be made again.
+    A copy that is cut off can be made again: values that nothing names go when the session ends.
     """
     store = source.store
     if target.keep > 0:
@@ -67,9 +67,12 @@ async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
     await target.bring(records)
 
 
-def check_empty(target: AttemptStore, thread_id: ThreadId) -> None:
-    """`Conflict` where a thread holds checkpoints: a copy would mix two histories."""
-    if target.holds_checkpoints:
+def check_free(target: AttemptStore, thread_id: ThreadId, source: Thread) -> None:
+    """`Conflict` where a thread holds anything that a copy does not bring: two histories would be mixed.
+
+    What a copy that was cut off has brought is no hindrance to making it again.
+    """
+    if thread_id == source.thread_id or not target.is_part_of(source.store):
         raise Conflict(
             f"thread {thread_id} holds checkpoints already: copy to a thread of another id, or delete this one first",
             thread_id=thread_id,

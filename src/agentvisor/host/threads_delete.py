@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import HistoryEventFilterType
 from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.api.workflowservice.v1 import (
     DeleteWorkflowExecutionRequest,
@@ -37,7 +38,12 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
     try:
         current = await handle.describe(rpc_timeout=_TIMEOUT)
         chain = await _chain(client, thread_id, current.run_id)
-        await _ignoring_gone(handle.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
+        # This thread and no later one of the same id, which may have begun while an earlier try was cut off.
+        own = client.get_workflow_handle(thread_id, first_execution_run_id=chain[0].first_run_id if chain else None)
+        await _ignoring_gone(own.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
+        last = await _last(client, thread_id, current.run_id)
+        if last != current.run_id:  # it had continued as new meanwhile; now it cannot any more
+            chain = await _chain(client, thread_id, last)
         if external is not None:
             for incarnation in {one.incarnation for one in chain if one.incarnation}:
                 await external.delete_below(folder_of(thread_id, incarnation))
@@ -62,6 +68,7 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
 
 class _Execution(NamedTuple):
     run_id: str
+    first_run_id: str
     incarnation: str
 
 
@@ -83,11 +90,30 @@ async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Exec
             raise
         events = reply.history.events
         if not events:
-            return [*chain, _Execution(at, "")]
+            return [*chain, _Execution(at, at, "")]
         started = events[0].workflow_execution_started_event_attributes
-        chain.append(_Execution(at, await _incarnation(client, started)))
+        chain.append(_Execution(at, started.first_execution_run_id, await _incarnation(client, started)))
         at = started.continued_execution_run_id
     return chain
+
+
+async def _last(client: Client, thread_id: ThreadId, run_id: str) -> str:
+    """The newest of the executions that came of this one: each one's last event names the one after it."""
+    at = run_id
+    while True:
+        request = GetWorkflowExecutionHistoryRequest(
+            namespace=client.namespace,
+            execution=WorkflowExecution(workflow_id=thread_id, run_id=at),
+            history_event_filter_type=HistoryEventFilterType.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+        )
+        reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
+        events = reply.history.events
+        following = (
+            events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id if events else ""
+        )
+        if not following:
+            return at
+        at = following
 
 
 async def _incarnation(client: Client, started: WorkflowExecutionStartedEventAttributes) -> str:

@@ -1,12 +1,14 @@
 """Copies of threads over HTTP: the root's current checkpoint with its pending writes, and nothing else (S9)."""
 
 import uuid
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -114,6 +116,22 @@ async def test_delta_channels_are_whole_in_a_copy(sdk: LangGraphClient, http: ht
     await sdk.runs.wait(copy, "deltas", input={"items": ["more"]})
     went_on = await answered(sdk, copy, "deltas", "end")
     assert went_on["seen"] == [*result["seen"], "more", "item 13", "answer end"]
+
+
+async def test_a_busy_thread_is_copied_as_far_as_it_has_come(
+    sdk: LangGraphClient, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    gate, thread = tmp_path / "gate", str(uuid.uuid4())
+    given = {"count": 1, "gate": str(gate)}
+    run = await sdk.runs.create(thread, "waiting", input=given, if_not_exists="create")
+    await until(gate.with_suffix(".started").exists)
+    copy = await copied(http, thread)
+    assert copy["values"]["log"] == ["worked"]
+    assert (await sdk.threads.get_state(copy["thread_id"]))["next"] == ["wait"]
+    gate.touch()
+    assert (await sdk.runs.wait(copy["thread_id"], "waiting", input=None))["log"] == ["worked", "waited"]
+    await sdk.runs.join(thread, run["run_id"])
+    assert (await sdk.threads.get_state(thread))["values"]["log"] == ["worked", "waited"]
 
 
 async def test_threads_without_checkpoints_and_without_existence(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:

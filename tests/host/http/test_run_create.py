@@ -71,7 +71,9 @@ HONOURED: list[tuple[dict[str, Any], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fields, read, expected", HONOURED, ids=lambda value: "" if callable(value) else str(value)[:40])
+@pytest.mark.parametrize(
+    "fields, read, expected", HONOURED, ids=lambda value: "" if callable(value) else str(value)[:40]
+)
 def test_a_field_reaches_the_run(spec: Any, fields: dict[str, Any], read: Any, expected: Any) -> None:
     assert read(spec(**fields)) == expected
 

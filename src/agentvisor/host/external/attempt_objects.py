@@ -58,7 +58,7 @@ class AttemptObjects:
         self._thread_id = thread_id
         self._incarnation = incarnation
         self._attempt = attempt
-        self._outlines = outlines
+        self.outlines = outlines
         self._has_ended = has_ended
         self._folder = folder_of(thread_id, incarnation)
         self._names = Names(self._folder)
@@ -115,7 +115,7 @@ class AttemptObjects:
         of the list: nothing in it is a later attempt's.
         """
         listed = await self.storage.below(self._folder)
-        state = await self._outlines()
+        state = await self.outlines()
         if not self._is_current(state):
             return
         self._seen = state.locations
@@ -123,7 +123,7 @@ class AttemptObjects:
 
     async def _tidy(self) -> None:
         """Delete what the state named and does not name any more; and what was logged, applied, and is not needed."""
-        state = await self._outlines()
+        state = await self.outlines()
         if not self._is_current(state):
             return
         here = state.locations
@@ -140,7 +140,7 @@ class AttemptObjects:
             return
         for _ in range(_ENDED_TRIES):
             try:
-                state = await self._outlines()
+                state = await self.outlines()
             except NotFound:
                 state = None
             except Unavailable:

@@ -16,6 +16,10 @@ SCHEMES = ("file", "s3", "gs", "az")
 """What is built in, by obstore."""
 
 
+_TEXT = 300
+"""Characters of somebody else's error that are shown."""
+
+
 class Backend(Protocol):
     """An object store. Paths are relative, of `A-Z a-z 0-9 _ = - . /`. Objects never change once they are written.
 
@@ -28,7 +32,7 @@ class Backend(Protocol):
         ...
 
     async def get(self, path: str, start: int, length: int) -> bytes:
-        """That part of an object, which surely has so many bytes; `FileNotFoundError` where there is no such object."""
+        """That part of an object, or less where it is shorter; `FileNotFoundError` where there is no such object."""
         ...
 
     async def delete(self, paths: Sequence[str]) -> None:
@@ -83,4 +87,4 @@ def shown(url: str) -> str:
 def first_line(error: BaseException) -> str:
     """The part of an error's text that a person reads."""
     text = str(error).strip()
-    return text.splitlines()[0].strip() if text else type(error).__name__
+    return text.splitlines()[0].strip()[:_TEXT] if text else type(error).__name__

@@ -15,12 +15,17 @@ from obstore.store import LocalStore, from_url
 
 from agentvisor.core.errors import InvalidInput
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # obstore's types exist for type checkers only
     from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Config
 
 # Waiting for a store that is down is ours: it ends when the attempt does, and its errors say more.
 _RETRY: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
 _CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=120)}
+
+_CLIENT_OPTIONS = frozenset(
+    {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "proxy_ca_certificate", "timeout"}
+)
+"""Options that are the HTTP client's, and not of one kind of store."""
 
 _DELETES = 500
 """Objects that one request deletes; S3 takes 1,000."""
@@ -41,7 +46,15 @@ class ObstoreBackend:
             await asyncio.to_thread(_sync, self._folder, self._folder / path)
 
     async def get(self, path: str, start: int, length: int) -> bytes:
-        return bytes(await self._store.get_range_async(path, start=start, length=length))
+        try:
+            return bytes(await self._store.get_range_async(path, start=start, length=length))
+        except FileNotFoundError:
+            raise
+        except Exception:
+            # A range that the object does not have is an error like any other.
+            if (await self._store.head_async(path))["size"] < start + length:
+                return b""
+            raise
 
     async def delete(self, paths: Sequence[str]) -> None:
         for first in range(0, len(paths), _DELETES):
@@ -69,8 +82,13 @@ def open_obstore(url: str, options: Mapping[str, str]) -> ObstoreBackend:
             raise InvalidInput(f"storage.url {url!r}: a folder is written file:///absolute/path", field="storage.url")
         # Folders go with their last object: their names hold thread ids.
         return ObstoreBackend(LocalStore(folder, automatic_cleanup=True, mkdir=True), folder)
-    config = cast("S3Config", dict(options))
-    return ObstoreBackend(from_url(url, config=config, client_options=_CLIENT, retry_config=_RETRY))
+    client = {**_CLIENT, **{name: value for name, value in options.items() if name in _CLIENT_OPTIONS}}
+    if any(value.startswith("http://") for value in options.values()):
+        client["allow_http"] = "true"  # whoever writes such an endpoint means it
+    config = cast("S3Config", {name: value for name, value in options.items() if name not in _CLIENT_OPTIONS})
+    return ObstoreBackend(
+        from_url(url, config=config, client_options=cast("ClientConfig", client), retry_config=_RETRY)
+    )
 
 
 def _sync(root: Path, file: Path) -> None:
