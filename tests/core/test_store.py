@@ -10,8 +10,8 @@ from tests.core.build import at, blob, checkpoint, key, projection, write, write
 from agentvisor.core.applying import apply
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace
 from agentvisor.core.records import Operation, PutBlobs
-from agentvisor.core.weighing import unsheddable_bytes
 from agentvisor.core.store import Store
+from agentvisor.core.weighing import unsheddable_bytes
 
 
 def store_of(*operations: Operation) -> Store:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.build import checkpoint, spec, thread, write, writes
 
+from agentvisor.core.applying import apply
 from agentvisor.core.runs import Ending, RunStatus
 from agentvisor.core.thread import Close, Thread
 from agentvisor.protocol import reads
