@@ -60,16 +60,13 @@ def test_every_example_is_tried_here() -> None:
     assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {"langgraph", "function"}
 
 
-def test_the_langgraph_example_does_what_its_comments_say(start: Start) -> None:
+def test_the_langgraph_example_does_what_it_says_and_repeats_no_finished_check_when_it_is_killed(start: Start) -> None:
     host = start("langgraph")
     asked, answered = [run(command, host) for command in commands_in("langgraph")]
     assert "waits for an answer" in asked.stdout
     assert "Refund 12.50 for order 7?" in asked.stdout
     assert '"receipt": "R-7"' in answered.stdout
 
-
-def test_the_langgraph_example_is_killed_in_a_super_step_and_repeats_no_finished_check(start: Start) -> None:
-    host = start("langgraph")
     client = get_sync_client(url=host.url)
     ledger = host.folder / "ledger.txt"
     created = client.runs.create("order-8", "refunds", input={"order": "8", "amount": 3}, if_not_exists="create")
@@ -80,7 +77,7 @@ def test_the_langgraph_example_is_killed_in_a_super_step_and_repeats_no_finished
     client = get_sync_client(url=host.url)
     client.runs.join("order-8", created["run_id"])
     client.runs.wait("order-8", "refunds", command={"resume": "yes"})
-    lines = ledger.read_text().splitlines()
+    lines = [line for line in ledger.read_text().splitlines() if "8" in line]
     assert sorted(set(lines)) == ["3.00 paid for 8"] + [
         f"{what} of 8 checked" for what in ("delivery", "history", "payment")
     ]

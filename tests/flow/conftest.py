@@ -27,7 +27,7 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {":make": "langgraph", ":call": "function"}
+_FRAMEWORKS = {"make": "langgraph", "call": "function"}
 """A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
 
 CONFIG = """\
@@ -64,7 +64,7 @@ class Project:
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **agent_environment}
         agents = {
             name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
-            | {"framework": framework for end, framework in _FRAMEWORKS.items() if place.endswith(end)}
+            | ({"framework": _FRAMEWORKS[place.partition(":")[2]]} if place.partition(":")[2] in _FRAMEWORKS else {})
             for name, place in {**self.names, **self.more}.items()
         }
         (self.folder / "agentvisor.yaml").write_text(f"agents: {json.dumps(agents)}\n{self._settings}")

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import httpx
 import psutil
+import pytest
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
@@ -20,6 +21,9 @@ SECONDS = 30.0
 
 AT_A_TIME = 3
 """Threads whose agents die at the same time; with more, a busy machine starves the host's heartbeats."""
+
+warm_by_default = pytest.mark.parametrize("start_method", ["zygote", pytest.param("exec", marks=pytest.mark.slow)])
+"""For tests in which it matters little how an agent's process starts: an interpreter from nothing takes its time."""
 
 
 class VictimThread:
@@ -65,7 +69,8 @@ class VictimThread:
             return run["status"] not in ("pending", "running")
 
         try:
-            until(has_ended, seconds=seconds)
+            # Each look is work for the host, which has an agent to restart.
+            until(has_ended, seconds=seconds, pause=0.1)
         except AssertionError as error:
             raise AssertionError(f"run {run_id}: {error}; {self.told()}") from error
         return found[-1]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread
+from tests.flow.deaths import VictimThread, warm_by_default
 
 pytestmark = pytest.mark.flow
 
@@ -25,6 +25,7 @@ def test_an_agents_error_ends_the_run_at_the_first_attempt(victims: Project, end
     assert thread.status() == "error"
 
 
+@warm_by_default
 @pytest.mark.parametrize("ends", ERRORS)
 def test_a_new_run_goes_on_from_the_latest_checkpoint(victims: Project, ends: str) -> None:
     thread = VictimThread(victims, victims.hosts[0])
@@ -37,6 +38,7 @@ def test_a_new_run_goes_on_from_the_latest_checkpoint(victims: Project, ends: st
     assert thread.status() == "idle"
 
 
+@warm_by_default
 def test_a_plain_functions_error_ends_the_run_at_the_first_attempt(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     raised = thread.ended(thread.call("plain:fails", "this"))

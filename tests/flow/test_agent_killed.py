@@ -4,7 +4,7 @@ import signal
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread, is_one_line, kill
+from tests.flow.deaths import VictimThread, is_one_line, kill, warm_by_default
 
 pytestmark = pytest.mark.flow
 
@@ -32,6 +32,7 @@ def test_a_finished_task_is_not_run_again_after_its_sibling_was_killed(
     assert thread.status() == "interrupted"
 
 
+@warm_by_default
 def test_a_run_survives_as_many_kills_as_the_budget_allows(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     run = thread.graph("slow_tools", {})
@@ -44,6 +45,7 @@ def test_a_run_survives_as_many_kills_as_the_budget_allows(victims: Project) -> 
     assert thread.did()["did slow"] == 1
 
 
+@warm_by_default
 def test_a_write_that_comes_before_its_checkpoint_is_not_lost(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     # With "async", LangGraph does not wait for a checkpoint before it runs the tasks that follow.
@@ -61,6 +63,7 @@ def test_a_write_that_comes_before_its_checkpoint_is_not_lost(victims: Project) 
     assert is_one_line(thread.history())
 
 
+@warm_by_default
 def test_what_was_streamed_says_which_attempt_it_is_from(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     run = thread.graph("slow_tools", {}, stream_mode=["updates"])

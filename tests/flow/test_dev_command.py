@@ -78,7 +78,7 @@ def command(*words: str, url: str, **more: str) -> subprocess.CompletedProcess[s
 # --- from the beginning to the end ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_it_says_when_it_is_ready_takes_runs_and_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     dev = DevProcess(project(tmp_path)).start()
     try:
@@ -173,37 +173,37 @@ def test_variables_beat_the_file_and_options_beat_variables(tmp_path: Path) -> N
         assert told.returncode == 5
         assert "AGENTVISOR_API_KEY" in told.stderr
         assert command("threads", "list", url=dev.url, AGENTVISOR_API_KEY="secret").returncode == 0
+        # Ctrl-C ends it as SIGTERM does.
+        family = dev.family()
+        assert dev.end(signal.SIGINT) == 0
+        await_all_gone(family)
     finally:
-        dev.end()
+        dev.end(signal.SIGKILL)
 
 
 # --- reload ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_edited_agent_is_used_by_the_next_run_and_the_live_one_goes_on(tmp_path: Path) -> None:
-    dev = DevProcess(project(tmp_path)).start()
-    try:
-        client = get_sync_client(url=dev.url)
-        gate = tmp_path / "slow"
-        old = client.runs.create("old", "agent", input={"gate": str(gate)}, if_not_exists="create")
-        until(gate.with_suffix(".began").exists)
-        (tmp_path / "agent.py").write_text(AGENT.replace('"first"', '"second"'))
-        until(lambda: run_now(dev, tmp_path / "gate")["version"] == "second")
-        gate.touch()
-        assert client.runs.join("old", old["run_id"])["version"] == "first"
-        (attempt,) = client.runs.list("old")[0]["attempts"]  # type: ignore[typeddict-item]
-        assert attempt["ending"] in (None, "completed")
-        # A file that is broken for a moment, as editors leave them, fails that run and no other.
-        (tmp_path / "agent.py").write_text("def agent(")
-        until(lambda: _fails_to_run(dev, tmp_path / "gate"))
-        (tmp_path / "agent.py").write_text(AGENT.replace('"first"', '"third"'))
-        until(lambda: not _fails_to_run(dev, tmp_path / "gate"))
-        until(lambda: run_now(dev, tmp_path / "gate")["version"] == "third")
-        # The configuration is read at the start; who edits it is told.
-        (tmp_path / "agentvisor.yaml").write_text(f"{CONFIG}# changed\n")
-        until(lambda: "restart agentvisor dev to use it" in dev.errors.read_text())
-    finally:
-        dev.end()
+def test_an_edited_agent_is_used_by_the_next_run_and_the_live_one_goes_on(dev: DevProcess, tmp_path: Path) -> None:
+    client = get_sync_client(url=dev.url)
+    gate = tmp_path / "slow"
+    old = client.runs.create("old", "agent", input={"gate": str(gate)}, if_not_exists="create")
+    until(gate.with_suffix(".began").exists)
+    (dev.folder / "agent.py").write_text(AGENT.replace('"first"', '"second"'))
+    until(lambda: run_now(dev, tmp_path / "gate")["version"] == "second")
+    gate.touch()
+    assert client.runs.join("old", old["run_id"])["version"] == "first"
+    (attempt,) = client.runs.list("old")[0]["attempts"]  # type: ignore[typeddict-item]
+    assert attempt["ending"] in (None, "completed")
+    # A file that is broken for a moment, as editors leave them, fails that run and no other.
+    (dev.folder / "agent.py").write_text("def agent(")
+    until(lambda: _fails_to_run(dev, tmp_path / "gate"))
+    (dev.folder / "agent.py").write_text(AGENT.replace('"first"', '"third"'))
+    until(lambda: not _fails_to_run(dev, tmp_path / "gate"))
+    until(lambda: run_now(dev, tmp_path / "gate")["version"] == "third")
+    # The configuration is read at the start; who edits it is told.
+    (dev.folder / "agentvisor.yaml").write_text(f"{CONFIG}# changed\n")
+    until(lambda: "restart agentvisor dev to use it" in dev.errors.read_text())
 
 
 def _fails_to_run(dev: DevProcess, gate: Path) -> bool:

@@ -1,10 +1,12 @@
-"""A host that was frozen past its heartbeat timeout, and replaced, can acknowledge nothing when it wakes up."""
+"""A host that was frozen and replaced can acknowledge nothing when it wakes up; a frozen guest does not wake up."""
 
+import signal
 from collections import Counter
 
+import psutil
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import SECONDS, VictimThread, host_of, is_alive, is_one_line, victim_host
+from tests.flow.deaths import SECONDS, VictimThread, host_of, is_alive, is_one_line, kill, victim_host
 from tests.support.waiting_sync import until
 
 pytestmark = pytest.mark.flow
@@ -52,3 +54,20 @@ def test_a_host_that_was_frozen_and_replaced_acknowledges_nothing(zygote_project
     thread.on(frozen)
     assert thread.ended(thread.graph("slow_tools", None, command={"resume": "yes"}))["status"] == "success"
     assert thread.did()["answered yes"] == 1
+
+
+def test_a_guest_that_was_frozen_is_replaced_and_nothing_of_it_is_left(zygote_project: Project) -> None:
+    thread = VictimThread(zygote_project, victim_host(zygote_project))
+    run = thread.graph("slow_tools", {})
+    thread.until_it("operation put_writes", 3)
+    pid = thread.until_it("began slow")
+    guest = [pid, *(one.pid for one in psutil.Process(pid).parents()[:2])]
+    for frozen in guest:
+        kill(frozen, signal.SIGSTOP)
+    thread.until_it("began slow", 2)
+    until(lambda: not any(is_alive(one) for one in guest), seconds=SECONDS)
+    thread.tell("gate")
+    ended = thread.ended(run)
+    # Its heartbeats are missing, and its connection does not answer: whichever is seen first.
+    assert [one["ending"] for one in ended["attempts"]] in (["guest_unresponsive", "paused"], ["guest_gone", "paused"])
+    assert (thread.did()["did one"], thread.did()["did two"], thread.did()["did slow"]) == (1, 1, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import SECONDS, VictimThread, host_of, is_alive, is_one_line, victim_host
+from tests.flow.deaths import SECONDS, VictimThread, host_of, is_alive, is_one_line, victim_host, warm_by_default
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
@@ -29,6 +29,7 @@ def finishes(thread: VictimThread, run: str) -> list[str]:
     return [one["ending"] for one in ended["attempts"]]
 
 
+@warm_by_default
 def test_another_host_goes_on_with_the_run_of_one_that_was_killed(project: Project) -> None:
     hosts = [victim_host(project), victim_host(project)]
     thread, run, pid = in_the_middle(project, hosts[0])

@@ -4,13 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, points
+from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, points, warm_by_default
 
 pytestmark = pytest.mark.flow
 
 QUESTIONS = {"Is it legal?": "yes", "Is it paid?": "no"}
 
 
+@warm_by_default
 def test_an_answer_is_used_once(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     thread.tell("gate")

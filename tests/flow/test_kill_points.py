@@ -39,8 +39,11 @@ class Told:
 
     @property
     def shape(self) -> list[tuple[object, ...]]:
-        """The history without what differs from run to run."""
-        return [(one["metadata"]["step"], one["next"], one["values"]) for one in self.history]
+        """The history without what differs from run to run; the tasks are those whose writes are there."""
+        return [
+            (one["metadata"]["step"], one["next"], one["values"], sorted(task["name"] for task in one["tasks"]))
+            for one in self.history
+        ]
 
     def problems(self, undisturbed: "Told") -> list[str]:
         """What is wrong, compared with a run that nobody disturbed."""
@@ -88,8 +91,8 @@ def told(project: Project, start: Any, point: str) -> Told:
     return Told(point, run, thread.effects(), thread.history())
 
 
-def problems_at_points(project: Project, start: Any, every: int = 1) -> list[str]:
-    """What is wrong after a kill at each point, or at every second, third..."""
+def check_points(project: Project, start: Any, every: int = 1) -> None:
+    """Fail with all that is wrong after a kill at each point, or at every second, third..."""
     undisturbed = told(project, start, "")
     assert undisturbed.run["status"] == "success", undisturbed.run["error"]
     assert len(undisturbed.history) == 5
@@ -97,22 +100,23 @@ def problems_at_points(project: Project, start: Any, every: int = 1) -> list[str
     assert operations >= 11, "five checkpoints and the writes of six tasks"
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         disturbed = list(pool.map(lambda point: told(project, start, point), points(operations)[::every]))
-    return [one for each in disturbed for one in each.problems(undisturbed)]
+    problems = [one for each in disturbed for one in each.problems(undisturbed)]
+    assert not problems, "\n".join(problems)
 
 
 def test_what_was_acknowledged_is_done_once_wherever_the_agent_dies(warm_victims: Project) -> None:
-    assert problems_at_points(warm_victims, run_of_graph) == []
+    check_points(warm_victims, run_of_graph)
 
 
 def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(warm_victims: Project) -> None:
-    assert problems_at_points(warm_victims, run_of_program) == []
+    check_points(warm_victims, run_of_program)
 
 
 def test_an_agent_that_starts_from_nothing_goes_on_as_a_forked_one_does(victim_hosts: Hosts) -> None:
-    assert problems_at_points(victim_hosts("exec"), run_of_graph, every=5) == []
+    check_points(victim_hosts("exec"), run_of_graph, every=5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [run_of_graph, run_of_program])
 def test_an_agent_that_starts_from_nothing_goes_on_from_every_point(victim_hosts: Hosts, start: Any) -> None:
-    assert problems_at_points(victim_hosts("exec"), start) == []
+    check_points(victim_hosts("exec"), start)

@@ -7,7 +7,7 @@ import signal
 import psutil
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread, kill, victim_host
+from tests.flow.deaths import VictimThread, kill, victim_host, warm_by_default
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
@@ -78,6 +78,7 @@ def test_nothing_is_left_of_an_agent_when_it_or_its_guest_is_killed(victims: Pro
     ]
 
 
+@warm_by_default
 def test_nothing_is_left_of_a_run_that_was_cancelled(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     family = Family(thread)
@@ -86,6 +87,7 @@ def test_nothing_is_left_of_a_run_that_was_cancelled(victims: Project) -> None:
     assert thread.ended(family.run)["status"] == "interrupted"
 
 
+@warm_by_default
 def test_nothing_is_left_of_an_agent_that_has_ended(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])
     thread.tell("gate")
@@ -97,7 +99,8 @@ def test_nothing_is_left_of_an_agent_that_has_ended(victims: Project) -> None:
 # --- the host itself -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("start_method", ["exec"])
 def test_nothing_is_left_of_a_host(project: Project, number: signal.Signals) -> None:
     host = victim_host(project, agent="call")
     family = Family(VictimThread(project, host))

@@ -86,12 +86,15 @@ def in_a_process(dev: DevProcess, thread: str, given: str) -> str:
 
 
 def test_a_notebooks_graph_goes_on_through_restarts_of_the_host(dev: DevProcess, client: SyncLangGraphClient) -> None:
-    thread = str(uuid4())
+    thread, asking = str(uuid4()), str(uuid4())
     graph = build(AgentVisorCheckpointer(endpoint=dev.url))
     assert graph.invoke({}, of(thread))["counted"] == 1
+    assert "__interrupt__" in in_a_process(dev, asking, "{'ask': True}")
     dev.end(signal.SIGKILL)
     dev.start()
     assert graph.invoke({}, of(thread))["counted"] == 2
+    # The question of a process that is gone is answered by another.
+    assert in_a_process(dev, asking, "Command(resume='yes')").endswith("'answers': ['yes']}")
     dev.end(signal.SIGTERM)
     dev.start()
     assert graph.invoke({}, of(thread))["counted"] == 3
@@ -101,14 +104,6 @@ def test_a_notebooks_graph_goes_on_through_restarts_of_the_host(dev: DevProcess,
     assert steps == sorted(steps, reverse=True)
     assert len(steps) == 12
     assert client.threads.get(thread)["status"] in ("idle", "busy")  # busy while its session is open
-
-
-def test_a_question_is_answered_by_another_process_after_a_restart(dev: DevProcess) -> None:
-    thread = str(uuid4())
-    assert "__interrupt__" in in_a_process(dev, thread, "{'ask': True}")
-    dev.end(signal.SIGKILL)
-    dev.start()
-    assert in_a_process(dev, thread, "Command(resume='yes')").endswith("'answers': ['yes']}")
 
 
 def test_writing_beside_a_live_run_is_refused_and_reading_is_not(dev: DevProcess, client: SyncLangGraphClient) -> None:

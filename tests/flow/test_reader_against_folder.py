@@ -16,21 +16,18 @@ from agentvisor.langgraph import AgentVisorCheckpointer
 pytestmark = pytest.mark.flow
 
 CHECKPOINTS = 80
-THRESHOLDS = {"every commit folds": "1", "some do": "2KB"}
+EVERY_COMMIT_FOLDS = {"AGENTVISOR_TEMPORAL_FOLD_THRESHOLD": "1"}
 
 Read = Callable[[HostProcess, str], list[dict[str, Any]]]
 """The thread's history as {"checkpoint_id", "step", "values", "pending"}, newest first."""
 
 
-@pytest.fixture(scope="module", params=THRESHOLDS, ids=lambda name: name.replace(" ", "-"))
-def hosts(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, temporal: str
-) -> Generator[list[HostProcess]]:
+@pytest.fixture
+def hosts(tmp_path: Path, temporal: str) -> Generator[list[HostProcess]]:
     """Two hosts of one task queue: a run lives on one of them, and both are read."""
-    project = Project(tmp_path_factory.mktemp("folding"), temporal, "zygote", {"calls": "calls.py:call"})
-    environment = {"AGENTVISOR_TEMPORAL_FOLD_THRESHOLD": THRESHOLDS[request.param]}
+    project = Project(tmp_path, temporal, "zygote", {"calls": "calls.py:call"})
     try:
-        yield [project.host(environment), project.host(environment)]
+        yield [project.host(EVERY_COMMIT_FOLDS), project.host(EVERY_COMMIT_FOLDS)]
     finally:
         for host in project.hosts:
             host.stop()

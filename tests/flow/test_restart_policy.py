@@ -54,6 +54,13 @@ def test_with_no_restarts_the_first_crash_is_the_runs_error(zygote_project: Proj
     assert (thread.did()["did one"], thread.did()["did two"], thread.did()["began slow"]) == (1, 1, 2)
 
 
+def test_a_tool_that_takes_longer_than_every_timeout_is_run_once(warm_victims: Project) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    run = thread.ended(thread.call("plain:sleeps", 3.5))  # the heartbeat timeout is two seconds
+    assert [one["ending"] for one in run["attempts"]] == ["completed"]
+    assert thread.did() == {"did sleeps": 1}
+
+
 def _survives(project: Project, seed: int) -> None:
     """Kill each of the first few attempts so early that often nothing was stored yet."""
     chance = random.Random(seed)

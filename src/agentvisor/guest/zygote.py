@@ -67,7 +67,9 @@ class Zygote:
 
     def serve(self) -> int | None:
         """Return None when the supervisor is gone and all agents with it; in a forked agent, its channel's number."""
-        signal.signal(signal.SIGTERM, _leave)
+        # The kernel sends it when the supervisor is dead. The link's end says so a moment before, and what follows, the
+        # end of all agents, must not be cut short. (Not SIG_IGN: an exec'd agent would inherit it.)
+        signal.signal(signal.SIGTERM, _carry_on)
         self._poll.register(self._link, select.POLLIN)
         try:
             while True:
@@ -154,8 +156,8 @@ class Zygote:
             send(self._link, Ended(pid, killed=result.si_code != os.CLD_EXITED, code=result.si_status))
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit("the supervisor is gone")
+def _carry_on(_signal: int, _frame: FrameType | None) -> None:
+    """Do what is being done."""
 
 
 if __name__ == "__main__":

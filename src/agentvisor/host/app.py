@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -193,6 +194,7 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
+        _settle()
         ready(host.url)
         await asyncio.Event().wait()
 
@@ -200,8 +202,15 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
 async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     client = await connect(config.temporal.address, config.temporal.namespace)
     async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
+        _settle()
         ready(host.url)
         await asyncio.Event().wait()
+
+
+def _settle() -> None:
+    """What a host has once it is ready stays: the collector need not look at it again in the middle of a commit."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _until_signalled(work: Coroutine[None, None, None]) -> None:
