@@ -134,3 +134,12 @@ def test_regular_writes_over_the_limits_are_left_out_and_no_error(double: StoreD
         (request,) = double.asked("put_writes")
         assert [one.channel for one in request.put_writes.writes] == ["__resume__"]
         assert request.put_writes.left_out > 30_000
+
+
+def test_metadata_that_will_be_refused_leaves_no_thread_behind(
+    saver: AgentVisorCheckpointer, double: StoreDouble
+) -> None:
+    config: Any = {**CHECKPOINT, "metadata": {"nan": float("nan")}}
+    with pytest.raises(InvalidInput, match="nan"):
+        saver.put_writes(config, [("a", 1)], "task")  # LangGraph sends a first step's writes before its checkpoint
+    assert not double.threads

@@ -27,7 +27,7 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {"make": "langgraph", "call": "function"}
+_FRAMEWORKS = {"make": "langgraph", "function": "function"}
 """A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
 
 CONFIG = """\

@@ -15,7 +15,7 @@ from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
-VICTIMS = {"graph": "victims.py:make", "call": "victims.py:call"}
+VICTIMS = {"graph": "victims.py:make", "call": "victims.py:function"}
 SECONDS = 30.0
 """For what takes one or two when the machine is not busy."""
 

@@ -296,3 +296,33 @@ def test_a_configuration_does_not_change_after_loading(tmp_path: Path) -> None:
     config = load(tmp_path)
     with pytest.raises(ValidationError, match="frozen"):
         config.http.port = 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "\t", " s3cret", "s3cret ", "s3crët", "s3cret\n", "s3cret\x7f"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_a_key_that_no_header_can_carry_starts_no_host(tmp_path: Path, host: str, key: str) -> None:
+    message = refused(tmp_path, {"http": {"host": host, "operator_key": key}})
+    assert message.startswith("http.operator_key: this key is empty, or no header can carry it")
+    assert "agentvisor.yaml" in message
+    assert "s3cr" not in message
+
+
+def test_an_empty_variable_is_no_key(tmp_path: Path) -> None:
+    empty = {"AGENTVISOR_HTTP_OPERATOR_KEY": ""}
+    assert "needs a key" in refused(tmp_path, {"http": {"host": "0.0.0.0"}}, empty)
+    assert load(tmp_path, {}, empty).http.operator_key is None
+
+
+@pytest.mark.parametrize("key", ["k", "a pass phrase", "~!@#$%^&*()_+=/"])
+def test_any_key_that_a_header_carries_unchanged_is_taken(tmp_path: Path, key: str) -> None:
+    taken = load(tmp_path, {"http": {"host": "0.0.0.0", "operator_key": key}}).http.operator_key
+    assert taken is not None
+    assert taken.get_secret_value() == key
+
+
+def test_two_ends_on_one_port_are_refused_by_name(tmp_path: Path) -> None:
+    assert "http.port and grpc.port are both 4000" in refused(
+        tmp_path, {"http": {"port": 4000}, "grpc": {"port": 4000}}
+    )
+    assert "http.port and dev.temporal_port are both 7233" in refused(tmp_path, {"http": {"port": 7233}})
+    assert load(tmp_path, {"http": {"port": 7233}, "temporal": {"address": "far:7233"}}).http.port == 7233

@@ -82,6 +82,9 @@ class Calls:
     ) -> Call[None]:
         connection = self.connection
         name = name_of(config)
+        if connection.known.is_new(name.thread):
+            # Writes come before their checkpoint: metadata that will be refused must not leave a thread behind.
+            metadata_to_struct(get_checkpoint_metadata(config, {}))
         with connection.order.sending():
             dumped = [
                 (WRITES_IDX_MAP.get(channel, idx), channel, dump(self.serde, channel, value, name))

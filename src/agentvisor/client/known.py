@@ -94,6 +94,11 @@ class Known:
         self._keys: _Recent[tuple[str, bytes], bool] = _Recent(MAX_KEYS)
         self._checkpoints: _Recent[CheckpointName, Mapping[str, Held]] = _Recent(MAX_CHECKPOINTS)
 
+    def is_new(self, thread: str) -> bool:
+        """Whether no checkpoint of the thread is known to be stored."""
+        with self._lock:
+            return not any(name.thread == thread for name, _ in self._checkpoints.items())
+
     def is_stored(self, thread: str, key: bytes) -> bool:
         """Whether the thread has the value of that key for sure."""
         with self._lock:

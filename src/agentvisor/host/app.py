@@ -36,6 +36,7 @@ from agentvisor.host.sessions import Sessions
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.temporal_server import EmbeddedTemporal
+from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.worker import workers
@@ -88,6 +89,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
             external=external,
+            max_output=config.storage.max_output,
         )
         attempts, capacity = _attempts(config, client, services, host_id)
         stack.push_async_callback(attempts.stop, drain + 2 * stop_grace + 2)
@@ -190,7 +192,9 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
             )
             await stack.enter_async_context(server)
             address = server.address
-        host = await stack.enter_async_context(running_host(config, await connect(address, config.temporal.namespace)))
+        client = await connect(address, config.temporal.namespace)
+        await require_search_attributes(client)
+        host = await stack.enter_async_context(running_host(config, client))
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
@@ -201,6 +205,7 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
 
 async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     client = await connect(config.temporal.address, config.temporal.namespace)
+    await require_search_attributes(client)
     async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
         _settle()
         ready(host.url)
@@ -242,7 +247,8 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 def _key(config: Config) -> str | None:
-    return config.http.operator_key.get_secret_value() if config.http.operator_key else None
+    key = config.http.operator_key
+    return None if key is None else key.get_secret_value()
 
 
 def _seconds(duration: timedelta) -> float:

@@ -14,6 +14,8 @@ KIB = 1024
 MIB = 1024 * KIB
 
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
+# What a header carries unchanged: servers and clients strip spaces at its ends, and do not agree on what is not ASCII.
+_KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
 
 
@@ -130,6 +132,16 @@ class HttpConfig(Section):
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
 
+    @field_validator("operator_key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not _KEY.fullmatch(key.get_secret_value()):
+            raise ValueError(
+                "this key is empty, or no header can carry it: use printable ASCII characters, with no space at the "
+                "start or end; leave the setting out for no key"
+            )
+        return key
+
 
 class GrpcConfig(Section):
     """The gRPC end for clients outside a guest."""
@@ -186,6 +198,9 @@ class StorageConfig(Section):
     retry_for: Duration = Field(
         default=timedelta(seconds=60), description="How long a run waits for external storage that does not answer."
     )
+    max_output: Size = Field(
+        default=1_500_000, le=1_600_000, description="Size of what a plain agent returns, as JSON."
+    )
     patch_chain: int = Field(
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
     )
@@ -224,6 +239,18 @@ class Config(Section):
                     f"{section}.host {host} lets other machines in, and that needs a key: set http.operator_key "
                     "(AGENTVISOR_HTTP_OPERATOR_KEY), or listen on 127.0.0.1"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _ports_differ(self) -> Self:
+        ports = {"http.port": self.http.port, "grpc.port": self.grpc.port}
+        if self.temporal.address is None:
+            ports |= {"dev.temporal_port": self.dev.temporal_port, "dev.temporal_ui_port": self.dev.temporal_ui_port}
+        taken: dict[int, str] = {}
+        for setting, port in ports.items():
+            first = taken.setdefault(port, setting)
+            if port and first != setting:
+                raise ValueError(f"{first} and {setting} are both {port}: give each its own port")
         return self
 
 

@@ -33,8 +33,6 @@ Read = TypeVar("Read")
 _ASK_WHY_AGAIN = 0.2
 _READ_AGAIN = 0.2
 _TEXT_CHARS = 16_000
-_OUTPUT_BYTES = 1_000_000
-"""Of what a plain agent returned: the report that carries it, with the rest of the log, is lost over 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,8 @@ class AttemptServices:
     drain: float = 0.0
     """Seconds that a run has to come to a boundary when the host is told to stop."""
     external: ExternalStorage | None = None
+    max_output: int = 1_500_000
+    """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
 
 
 class LiveAttempt:
@@ -222,7 +222,7 @@ class LiveAttempt:
             if self.journal.is_fenced:
                 return None
             if agent.ended.done():
-                return _close_of(await agent.ended)
+                return _close_of(await agent.ended, self._services.max_output)
             if cancel.done():
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
@@ -272,7 +272,7 @@ class LiveAttempt:
     def _close_of_stopped(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose:
         """An agent that completed while it was being stopped has completed."""
         if agent.ended.done() and not agent.ended.cancelled():
-            close = _close_of(agent.ended.result())
+            close = _close_of(agent.ended.result(), self._services.max_output)
             if close.ending in (run_pb2.ENDING_COMPLETED, run_pb2.ENDING_PAUSED):
                 return close
         return journal_pb2.AttemptClose(ending=ending)
@@ -348,7 +348,7 @@ async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreRepl
         return store_pb2.StoreReply(error=to_error(Internal("the host failed; its log has the traceback")))
 
 
-def _close_of(end: AgentEnd) -> journal_pb2.AttemptClose:
+def _close_of(end: AgentEnd, max_output: int) -> journal_pb2.AttemptClose:
     """The report of an agent's end: its own last word where it had one."""
     close = journal_pb2.AttemptClose(ending=end.ending, code=end.code, error_message=end.message[:_TEXT_CHARS])
     if end.outcome is not None:
@@ -356,11 +356,11 @@ def _close_of(end: AgentEnd) -> journal_pb2.AttemptClose:
         close.error_type = end.outcome.error_type[:_TEXT_CHARS]
         close.error_message = (end.outcome.error_message or end.message)[:_TEXT_CHARS]
         close.traceback = end.outcome.traceback[-_TEXT_CHARS:]
-    if len(close.output) > _OUTPUT_BYTES:
+    if len(close.output) > max_output:
         return journal_pb2.AttemptClose(
             ending=run_pb2.ENDING_AGENT_ERROR,
             error_type="ValueTooLarge",
-            error_message=f"the agent's result has {len(close.output)} bytes, the limit is {_OUTPUT_BYTES}: return a "
-            "reference to large data instead",
+            error_message=f"the agent's result has {len(close.output)} bytes, the limit is {max_output} "
+            "(storage.max_output): return a reference to large data instead",
         )
     return close

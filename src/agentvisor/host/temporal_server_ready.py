@@ -39,6 +39,22 @@ async def wait_until_ready(address: str, *, namespace: str) -> None:
             return
 
 
+async def require_search_attributes(client: Client) -> None:
+    """Register our search attributes, or raise `Unavailable` with what an administrator has to do."""
+    try:
+        await register_search_attributes(client)
+    except RPCError as error:
+        types = {IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD: "Keyword"}
+        commands = " ".join(
+            f"--name {name} --type {types.get(kind, 'KeywordList')}" for name, kind in SEARCH_ATTRIBUTES.items()
+        )
+        raise Unavailable(
+            f"Temporal namespace {client.namespace!r} needs AgentVisor's search attributes, and this host may not "
+            f"register them ({error.status.name}): temporal operator search-attribute create {commands}",
+            namespace=client.namespace,
+        ) from error
+
+
 async def register_search_attributes(client: Client) -> None:
     """Make the client's namespace know our search attributes; those it knows already stay as they are.
 

@@ -11,11 +11,11 @@ def make(config: RunnableConfig) -> Any:
     return importlib.import_module(f"agents.{config['configurable']['graph']}").graph
 
 
-def call(given: dict[str, Any]) -> Any:
+def function(given: dict[str, Any]) -> Any:
     """The result of the function that the input names: {"call": "module:name", "with": argument}."""
     module, _, name = given["call"].partition(":")
     return getattr(importlib.import_module(f"agents.{module}"), name)(given.get("with"))
 
 
-program = call
-"""The same under a name that does not say what it is, so that its process has LangGraph at hand."""
+call = function
+"""The same under a name that does not say what it is (conftest.py), so that its process has LangGraph at hand."""

@@ -89,14 +89,14 @@ def create_app(
 
 def _guard(app: FastAPI, config: Config) -> None:
     """What stands before the routes; the last that is added is met first."""
-    key = config.http.operator_key.get_secret_value() if config.http.operator_key else None
+    key = None if config.http.operator_key is None else config.http.operator_key.get_secret_value()
     app.add_middleware(BoundedBodies, max_body=config.http.max_body)
     app.add_middleware(Access, operator_key=key)
     app.add_middleware(
         CORSMiddleware,
         # With a key, a page shows the key or gets nothing; without one, only trusted pages may ask.
-        allow_origins=["*"] if key else TRUSTED_ORIGINS,
-        allow_origin_regex=None if key else LOOPBACK_ORIGIN,
+        allow_origins=TRUSTED_ORIGINS if key is None else ["*"],
+        allow_origin_regex=LOOPBACK_ORIGIN if key is None else None,
         allow_methods=["*"],
         allow_headers=["*"],
         allow_private_network=True,
