@@ -256,7 +256,7 @@ class LiveAttempt:
         if self.journal.is_fenced:
             return None
         if agent.ended.done():
-            return _close_of(agent.ended.result())
+            return _close_of(agent.ended.result(), self._services.max_output)
         self._log.info("run_given_back", at_boundary=boundary.reached.is_set())
         agent.kill()
         await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
