@@ -1,10 +1,13 @@
 """How commands end: a code for each class of error, and one line instead of a traceback."""
 
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.cli.conftest import run_command
+from tests.support.temporal import free_ports
 
 from agentvisor.cli.exits import EXIT_CODES, exit_code, told
 from agentvisor.core.errors import ERRORS, AgentVisorError, NotFound
@@ -74,3 +77,40 @@ async def test_it_knows_its_version_and_its_commands() -> None:
     assert (await run_command("--version")).out.strip() == "0.1.0"
     shown = (await run_command("--help")).out
     assert all(command in shown for command in ("dev", "serve", "run", "threads", "demo"))
+
+
+async def test_dev_says_which_port_is_taken_and_which_folder_cannot_be_written_to(tmp_path: Path) -> None:
+    web, grpc, temporal, page = free_ports(4)
+    (tmp_path / "file").touch()
+    (tmp_path / "agentvisor.yaml").write_text(f"grpc: {{port: {grpc}}}")
+    ports = ("--port", str(web), "--temporal-port", str(temporal), "--temporal-ui-port", str(page))
+    dev = ("dev", "--config", str(tmp_path), *ports, "--data-dir", str(tmp_path / "file" / "data"))
+    ended = await run_command(*dev)
+    assert ended.code == 7
+    assert ended.err.splitlines()[-1].startswith(f"agentvisor: the data folder {tmp_path / 'file' / 'data'} cannot be")
+    with socket.create_server(("127.0.0.1", grpc)):
+        ended = await run_command(*dev)
+    assert ended.code == 7
+    assert f"port {grpc} for gRPC is taken" in ended.err
+    assert "Traceback" not in ended.err
+    same = await run_command(*dev, "--port", str(grpc))
+    assert same.code == 2
+    assert f"http.port and grpc.port are both {grpc}" in same.err
+
+
+@pytest.mark.parametrize("arguments", [("threads", "list"), ("run", "plain")])
+async def test_a_command_in_a_projects_folder_asks_the_host_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTVISOR_ENDPOINT", raising=False)
+    configured, named, given = free_ports(3)
+    (tmp_path / "agentvisor.yaml").write_text(f"http: {{port: {configured}}}")
+    assert f"no AgentVisor host answers at http://127.0.0.1:{configured} " in (await run_command(*arguments)).err
+    endpoint = {"AGENTVISOR_ENDPOINT": f"http://127.0.0.1:{named}"}
+    assert f"http://127.0.0.1:{named} " in (await run_command(*arguments, **endpoint)).err
+    url = f"http://127.0.0.1:{given}"
+    assert f"{url} " in (await run_command(*arguments, "--url", url, **endpoint)).err
+    (tmp_path / "agentvisor.yaml").write_text("http: {port: none}")
+    wrong = await run_command(*arguments)
+    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)

@@ -38,7 +38,7 @@ AGENTS = {
     "deep": "broken_deep.py:agent",
     "missing": "plain.py:ecko",
 }
-THREAD_ID = re.compile(r"[A-Za-z0-9._:-]{1,255}")
+THREAD_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._:-]{1,255}")
 
 
 @pytest.fixture(scope="module")

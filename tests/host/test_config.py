@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from agentvisor.host.config import Config, ConfigError, load_config
+from agentvisor.host.config import Config, ConfigError, http_in_force, load_config
 from agentvisor.host.config_langgraph import parse_env_file
 from agentvisor.host.config_settings import PROCESS_VARIABLES, SETTINGS
 from agentvisor.host.config_units import format_duration, format_size, parse_duration, parse_size
@@ -326,3 +326,34 @@ def test_two_ends_on_one_port_are_refused_by_name(tmp_path: Path) -> None:
     )
     assert "http.port and dev.temporal_port are both 7233" in refused(tmp_path, {"http": {"port": 7233}})
     assert load(tmp_path, {"http": {"port": 7233}, "temporal": {"address": "far:7233"}}).http.port == 7233
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("http: {port: 1}\nhttp: {port: 2}\n", "the key http is there twice, in line 1 and in line 2"),
+        ("http:\n  port: 1\n  port: 2\n", "the key port is there twice, in line 2 and in line 3"),
+        ("agents:\n  a: m:f\n  a: m:g\n", "the key a is there twice"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_named(tmp_path: Path, text: str, says: str) -> None:
+    message = refused(tmp_path, text)
+    assert says in message
+    assert "agentvisor.yaml" in message
+
+
+def test_a_table_that_takes_in_another_may_change_its_keys(tmp_path: Path) -> None:
+    text = "agents:\n  a: &a {entrypoint: m:f, preload: true}\n  b:\n    <<: *a\n    entrypoint: m:g\n"
+    agents = load(tmp_path, text).agents
+    assert (agents["b"].entrypoint, agents["b"].preload) == ("m:g", True)
+
+
+def test_where_a_folders_host_listens_is_known_without_its_agents(tmp_path: Path) -> None:
+    assert http_in_force(tmp_path, environ={}).port == 8090
+    (tmp_path / "langgraph.json").write_text("{")
+    assert http_in_force(tmp_path, environ={}).port == 8090
+    (tmp_path / "agentvisor.yaml").write_text("agents: {a: ./half_written.py:a}\nhttp: {port: 8123}\n")
+    assert http_in_force(tmp_path, environ={}).port == 8123
+    assert http_in_force(tmp_path, environ={"AGENTVISOR_HTTP_PORT": "8124"}).port == 8124
+    with pytest.raises(ConfigError, match=r"http\.port: .* AGENTVISOR_HTTP_PORT"):
+        http_in_force(tmp_path, environ={"AGENTVISOR_HTTP_PORT": "none"})

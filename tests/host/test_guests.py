@@ -119,12 +119,68 @@ async def test_what_is_not_json_is_refused_with_its_place(host: Hosting, agent: 
     assert f"{place} is not JSON" in end.message
 
 
+@pytest.mark.parametrize(
+    "agent, error, message",
+    [
+        ("boom_odd", "ValueError", "\\ud800 \x00 \xe9"),
+        ("boom_silent", "Silent", "its text is not known: __str__ raised RuntimeError"),
+        ("boom_long", "ValueError", "x" * 10_000),
+    ],
+)
+async def test_an_exception_keeps_its_class_and_its_message_however_odd(
+    host: Hosting, agent: str, error: str, message: str
+) -> None:
+    end, _ = await host.run(agent)
+    assert (end.ending, end.code) == (Ending.ENDING_AGENT_ERROR, 70)
+    assert end.outcome is not None
+    assert end.outcome.error_type == error
+    assert end.outcome.error_message.startswith(message)
+    assert len(end.outcome.error_message.encode()) <= 16_000
+    assert len(end.outcome.traceback.encode()) <= 16_000
+    assert f'"{PLAIN}"' in end.outcome.traceback
+
+
+async def test_a_result_that_no_message_can_carry_is_an_error_that_says_so(host: Hosting) -> None:
+    end, _ = await host.run("returns_much")
+    assert end.ending == Ending.ENDING_AGENT_ERROR
+    assert end.outcome is not None
+    assert end.outcome.error_type == "ValueTooLarge"
+    assert "over the limit of 8388608" in end.message
+
+
 @pytest.mark.parametrize("agent", ["exits", "exits_at_once"])
 async def test_an_exit_code_is_reported_as_it_was(host: Hosting, agent: str) -> None:
     end, _ = await host.run(agent, input=sent(3))
     assert (end.ending, end.code) == (Ending.ENDING_AGENT_ERROR, 3)
+
+
+async def test_a_plain_agent_may_end_itself_without_an_error(host: Hosting) -> None:
+    end, _ = await host.run("exits", input=sent(0))
+    assert (end.ending, output(end)) == (Ending.ENDING_COMPLETED, None)
+
+
+@pytest.mark.parametrize("agent", ["exits_at_once", "becomes_true"])
+async def test_a_process_that_ends_with_code_0_without_a_last_word_has_not_completed(host: Hosting, agent: str) -> None:
     end, _ = await host.run(agent, input=sent(0))
-    assert (end.ending, end.code) == (Ending.ENDING_COMPLETED, 0)
+    assert (end.ending, end.outcome) == (Ending.ENDING_AGENT_ERROR, None)
+    assert end.message == "the agent's process ended with code 0 before the agent had returned"
+
+
+async def test_a_last_word_that_garbage_swallowed_is_not_a_success(host: Hosting) -> None:
+    end, _ = await host.run("garbles")
+    assert (end.ending, end.outcome) == (Ending.ENDING_AGENT_ERROR, None)
+
+
+@pytest.mark.parametrize("preload", [False, True])
+async def test_a_module_that_ends_its_process_has_not_completed(
+    tmp_path: Path, start_method: str, *, preload: bool
+) -> None:
+    agent = tmp_path / "leaves.py"
+    agent.write_text("import os\nos._exit(0)\n")
+    agents = {"leaves": {"entrypoint": f"{agent}:agent", "framework": "function", "preload": preload}}
+    async with Guests(configured(tmp_path, agents, start_method)) as guests:
+        end, _ = await Hosting(guests).run("leaves")
+    assert end.ending == Ending.ENDING_AGENT_ERROR
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
@@ -252,6 +308,33 @@ async def test_killing_the_supervisor_leaves_nothing_alive(host: Hosting) -> Non
     assert end.ending == Ending.ENDING_GUEST_GONE
 
 
+@pytest.mark.parametrize(
+    "order", [("supervisor", "zygote"), ("zygote", "supervisor"), ("supervisor", "zygote", "agent"),
+              ("agent", "zygote", "supervisor"), ("zygote", "agent", "supervisor")]
+)  # fmt: skip
+async def test_what_hides_from_a_guest_that_is_killed_at_once_ends_too(host: Hosting, order: tuple[str, ...]) -> None:
+    stranger = subprocess.Popen(["sleep", "304"], env={}, start_new_session=True)
+    try:
+        running, kept = await host.start("hides")
+        await kept.printed("hidden")
+        supervisor = host.guests.pids()["hides"]
+        await until(lambda: sum(command(pid).startswith("sleep 304") for pid in tree(supervisor)) == 3)
+        family = tree(supervisor)
+        zygote = next(pid for pid in family if "agentvisor.guest.zygote" in command(pid) and pid != running.pid)
+        pids = {"supervisor": supervisor, "zygote": zygote, "agent": running.pid}
+        # Stopped, none can do anything about the others' death.
+        for pid in pids.values():
+            os.kill(pid, signal.SIGSTOP)
+        for victim in order:
+            os.kill(pids[victim], signal.SIGKILL)
+        end = await asyncio.wait_for(running.ended, 10)
+        assert end.ending == Ending.ENDING_GUEST_GONE
+        assert (alive(family), alive([stranger.pid])) == ([], [stranger.pid])
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
 async def test_a_new_guest_takes_the_next_run_after_one_was_killed(host: Hosting) -> None:
     running, _ = await family_of(host)
     os.kill(host.guests.pids()["parent"], signal.SIGKILL)
@@ -350,6 +433,18 @@ async def test_the_death_of_a_zygote_is_the_death_of_its_agents_and_the_next_run
     end, _ = await host.run("parent", attempt=2, input=sent("leave"))
     assert output(end) == "left"
     assert host.guests.pids()["parent"] == supervisor
+
+
+async def test_a_frozen_zygote_is_killed_and_the_next_run_gets_a_new_one(host: Hosting) -> None:
+    # The agent stops its zygote. Its end would be heard from there, so nobody would hear of it.
+    running, _ = await host.start("holds_still")
+    supervisor = host.guests.pids()["holds_still"]
+    end = await asyncio.wait_for(running.ended, 30)
+    assert (end.ending, end.message) == (Ending.ENDING_GUEST_GONE, "the zygote died, and its agents with it")
+    assert not alive([running.pid])
+    end, _ = await host.run("echo", input=sent(1))
+    assert output(end) == {"got": 1}
+    assert host.guests.pids()["holds_still"] == supervisor
 
 
 @pytest.mark.parametrize("start_method", ["zygote"], indirect=True)

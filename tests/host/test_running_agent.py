@@ -15,7 +15,7 @@ O = Outcome  # noqa: E741
 @pytest.mark.parametrize(
     "kind, code, ending",
     [
-        (E.KIND_EXITED, 0, Ending.ENDING_COMPLETED),
+        (E.KIND_EXITED, 0, Ending.ENDING_AGENT_ERROR),
         (E.KIND_EXITED, 3, Ending.ENDING_AGENT_ERROR),
         (E.KIND_KILLED, 9, Ending.ENDING_AGENT_SIGNAL),
         (E.KIND_OUT_OF_MEMORY, 9, Ending.ENDING_AGENT_OUT_OF_MEMORY),

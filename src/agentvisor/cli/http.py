@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, cast
 
 import httpx
 import typer
 
 from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
+from agentvisor.host.config import http_in_force
+from agentvisor.host.config_tree import HttpConfig
 from agentvisor.host.render_typed import Json
 
-DEFAULT_URL = "http://127.0.0.1:8090"
 _PATIENCE = 60.0
 """Seconds that a run's stream may be out of reach: a host that restarts takes the run up again."""
 _ENDED = ("success", "error", "timeout", "interrupted")
 
-Url = Annotated[str, typer.Option("--url", envvar="AGENTVISOR_ENDPOINT", help="Where the host listens.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="AGENTVISOR_ENDPOINT",
+        help="Where the host listens. [default: as this folder's agentvisor.yaml says, else http://127.0.0.1:8090]",
+        show_default=False,
+    ),
+]
 Key = Annotated[
     str | None, typer.Option("--key", envvar="AGENTVISOR_API_KEY", help="Key of the host.", show_default=False)
 ]
@@ -128,8 +139,13 @@ class _Reading:
 
 
 @contextmanager
-def connected(url: str, key: str | None) -> Generator[Host]:
-    """A client of the host at this URL."""
+def connected(url: str | None, key: str | None) -> Generator[Host]:
+    """A client of the host at this URL, else of the one that this folder's configuration starts, with its key."""
+    if url is None:
+        http = http_in_force(Path.cwd(), environ=os.environ)
+        url = _url_of(http)
+        if key is None and http.operator_key is not None:
+            key = http.operator_key.get_secret_value()
     base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
     headers = {"x-api-key": key} if key else {}
     try:
@@ -140,6 +156,12 @@ def connected(url: str, key: str | None) -> Generator[Host]:
         raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
     with client:
         yield Host(client, base)
+
+
+def _url_of(http: HttpConfig) -> str:
+    """A host that listens on every address is reached at this machine's own."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(http.host, http.host)  # noqa: S104 - nothing listens here
+    return f"http://[{name}]:{http.port}" if ":" in name else f"http://{name}:{http.port}"
 
 
 def _raise_for(response: httpx.Response) -> None:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import typer
 
 from agentvisor.cli.exits import RUN_FAILED
-from agentvisor.cli.http import DEFAULT_URL, Host, Key, StreamedEvent, Url, connected
+from agentvisor.cli.http import Host, Key, StreamedEvent, Url, connected
 from agentvisor.cli.show import EventPrinter, as_json, print_json
 from agentvisor.core.errors import InvalidInput
 from agentvisor.host.http.json import decode
@@ -33,7 +33,7 @@ def run(
     thread: Annotated[
         str | None, typer.Option("--thread", help="Thread to run on; created where it does not exist. [default: new]")
     ] = None,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     key: Key = None,
     json: Annotated[bool, typer.Option("--json", help="Print the final values only, as JSON.")] = False,
 ) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import typer
 
 from agentvisor.cli.exits import told
-from agentvisor.cli.http import DEFAULT_URL, Key, Url, connected
+from agentvisor.cli.http import Key, Url, connected
 from agentvisor.cli.show import as_json, print_json, print_table
 from agentvisor.host.render_typed import Json
 
@@ -26,7 +26,7 @@ def list_threads(
     *,
     status: Annotated[str | None, typer.Option(help="idle, busy, interrupted or error.")] = None,
     limit: Limit = 20,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     key: Key = None,
     json: AsJson = False,
 ) -> None:
@@ -50,7 +50,7 @@ def list_threads(
 def show_thread(
     thread_id: ThreadId,
     *,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     key: Key = None,
     json: AsJson = False,
 ) -> None:
@@ -88,7 +88,7 @@ def show_history(
     thread_id: ThreadId,
     *,
     limit: Limit = 20,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
     key: Key = None,
     json: AsJson = False,
 ) -> None:

@@ -15,7 +15,9 @@ BlobKey = NewType("BlobKey", bytes)
 
 ROOT = Namespace("")
 
-_THREAD_ID = re.compile(r"[A-Za-z0-9._:-]{1,255}")
+# HTTP clients take . and .. out of a path before they send it: such a thread could not be reached.
+_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._:-]{1,255}")
+_RULE = "use 1 to 255 characters of A-Z a-z 0-9 . _ : -, and more than . or .. alone"
 
 
 class AttemptId(NamedTuple):
@@ -26,19 +28,15 @@ class AttemptId(NamedTuple):
 
 
 def thread_id(text: str) -> ThreadId:
-    """Check a thread id: 1 to 255 of `[A-Za-z0-9._:-]`; `InvalidInput` otherwise."""
-    if not _THREAD_ID.fullmatch(text):
+    """Check a thread id: 1 to 255 of `[A-Za-z0-9._:-]`, not `.` or `..`; `InvalidInput` otherwise."""
+    if not _ID.fullmatch(text):
         shown = text if len(text) <= 80 else text[:77] + "..."
-        raise InvalidInput(
-            f"thread id {shown!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="thread_id"
-        )
+        raise InvalidInput(f"thread id {shown!r} is not allowed: {_RULE}", field="thread_id")
     return ThreadId(text)
 
 
 def run_id(text: str) -> RunId:
     """Check a run id by the rule of thread ids."""
-    if not _THREAD_ID.fullmatch(text):
-        raise InvalidInput(
-            f"run id {text[:80]!r} is not allowed: use 1 to 255 characters of A-Z a-z 0-9 . _ : -", field="run_id"
-        )
+    if not _ID.fullmatch(text):
+        raise InvalidInput(f"run id {text[:80]!r} is not allowed: {_RULE}", field="run_id")
     return RunId(text)

@@ -14,10 +14,11 @@ import sys
 import threading
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from agentvisor.core.errors import ValueTooLarge
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.family import adopt_orphans, die_with_parent
 from agentvisor.guest.loader import CouldNotLoad, load
-from agentvisor.guest.user_traceback import UserTraceback
+from agentvisor.guest.user_traceback import UserTraceback, readable
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 if TYPE_CHECKING:
@@ -62,8 +63,17 @@ def live(channel_fd: int) -> NoReturn:
     # The last word is near: an interrupt that comes now is too late.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if verdict.outcome is not None:
-        channel.send_outcome(verdict.outcome)
+        _say(verdict.outcome, channel)
     _leave(verdict.code, at_once=verdict.at_once)
+
+
+def _say(outcome: Outcome, channel: Channel) -> None:
+    try:
+        channel.send_outcome(outcome)
+    except ValueTooLarge as error:
+        # Nothing was written yet.
+        why = f"the agent's result: {error.message}; return a reference to large data instead"
+        channel.send_outcome(Outcome(kind=Outcome.KIND_FAILED, error_type=type(error).__name__, error_message=why))
 
 
 def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Verdict:
@@ -77,9 +87,9 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
             AGENT_ERROR,
             Outcome(
                 kind=Outcome.KIND_COULD_NOT_LOAD,
-                error_type=error.error_type,
-                error_message=error.message,
-                traceback=error.traceback,
+                error_type=readable(error.error_type),
+                error_message=readable(error.message),
+                traceback=readable(error.traceback),
             ),
         )
     except SystemExit as error:
@@ -93,7 +103,13 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
 def _judge_exit(error: SystemExit) -> Verdict:
     match error.code:
         case None | 0:
-            return Verdict(0, Outcome(kind=Outcome.KIND_COMPLETED, output=b"null"))
+            # Of a plain agent its runner takes this for a result; a graph has not come to its end.
+            told = UserTraceback.of(error)
+            why = "the agent called sys.exit() before it had returned"
+            return Verdict(
+                AGENT_ERROR,
+                Outcome(kind=Outcome.KIND_FAILED, error_type=told.error_type, error_message=why, traceback=told.text),
+            )
         case int():
             return Verdict(error.code)
         case _:

@@ -129,6 +129,8 @@ class AgentProcess:
             # Leftovers hold the pipes open, so they go first.
             await self._descendants.sweep()
             await asyncio.wait(pumps, timeout=DRAIN_SECONDS)
+            # Only now: what the channel still held may have broken its rules.
+            exited.message = exited.message or self._reason
             return exited
         finally:
             for pump in pumps:
@@ -141,7 +143,7 @@ class AgentProcess:
         except ZygoteGone:
             return AgentExited(kind=AgentExited.KIND_ZYGOTE_GONE, message="the zygote died, and its agents with it")
         kind = AgentExited.KIND_KILLED if exit_.killed else AgentExited.KIND_EXITED
-        return AgentExited(kind=kind, code=exit_.code, message=self._reason)
+        return AgentExited(kind=kind, code=exit_.code)
 
     def _environment(self) -> dict[str, str]:
         task = self._start.task

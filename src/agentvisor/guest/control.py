@@ -64,8 +64,20 @@ class Ended:
     code: int
 
 
-Message = Prepare | Ready | Start | Started | Failed | Ended
-KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Prepare, Ready, Start, Started, Failed, Ended)}
+@dataclass(frozen=True)
+class Ping:
+    """Asks whether the zygote still serves."""
+
+
+@dataclass(frozen=True)
+class Pong:
+    """It does."""
+
+
+Message = Prepare | Ready | Start | Started | Failed | Ended | Ping | Pong
+KINDS: dict[str, type[Message]] = {
+    kind.__name__: kind for kind in (Prepare, Ready, Start, Started, Failed, Ended, Ping, Pong)
+}
 
 
 def encode(message: Message) -> bytes:

@@ -17,6 +17,7 @@ from agentvisor.guest.control import Prepare
 from agentvisor.guest.descendants import Descendants
 from agentvisor.guest.family import adopt_orphans, die_with_parent, hide_memory
 from agentvisor.guest.zygote_link import AgentStart, ZygoteGone, ZygoteLink
+from agentvisor.protocol.guest_mark import bear_mark
 from agentvisor.protocol.v1.guest_pb2 import FromGuest, GuestHeartbeat, GuestSetup, Hello, StartAgent, ToGuest
 
 HEARTBEAT_SECONDS = 1.0
@@ -30,6 +31,7 @@ def main() -> None:
     hide_memory()
     adopt_orphans()
     setup = GuestSetup.FromString(sys.stdin.buffer.read())
+    bear_mark(setup.guest_id)
     asyncio.run(Supervisor(setup).run())
 
 

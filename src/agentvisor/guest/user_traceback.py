@@ -13,6 +13,13 @@ _OURS = str(Path(agentvisor.__file__).parent)
 _LIBRARIES = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")))
 
 
+MAX_BYTES = 16_000
+"""Of a message and of a traceback: what a journal keeps of each."""
+
+_HEAD = 3 * MAX_BYTES // 4
+"""What a text that is too long keeps of its beginning; the rest is of its end."""
+
+
 class UserTraceback(NamedTuple):
     """What an Outcome says of an error."""
 
@@ -22,10 +29,36 @@ class UserTraceback(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> UserTraceback:
-        """Describe an error. `message` is the error's own text, or its type where it has none."""
+        """Describe an error, whatever it is. `message` is its own text, or its type where it has none."""
+        name = type(error).__name__
+        return cls(readable(name), readable(_text(error) or name), readable(_traceback(error)))
+
+
+def readable(text: str) -> str:
+    """The text as a protobuf string can carry it: without lone surrogates, and without its middle where it is long."""
+    # Not its own `encode`: a subclass of str may have any.
+    data = str.encode(text, "utf-8", "backslashreplace")
+    if len(data) <= MAX_BYTES:
+        return data.decode()
+    gap = f" [... of {len(data)} bytes ...] "
+    tail = MAX_BYTES - _HEAD - len(gap)
+    return data[:_HEAD].decode(errors="ignore") + gap + data[-tail:].decode(errors="ignore")
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as second:  # noqa: BLE001 (user code; what it raises must not hide the error itself)
+        return f"its text is not known: __str__ raised {type(second).__name__}"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
         told = traceback.TracebackException.from_exception(error, compact=True)
         _trim(told, set())
-        return cls(type(error).__name__, str(error) or type(error).__name__, "".join(told.format()))
+        return "".join(told.format())
+    except Exception as second:  # noqa: BLE001 (as above: a chain of a thousand causes, a __str__ of a cause)
+        return f"{type(error).__name__}: its traceback is not known: {type(second).__name__}\n"
 
 
 def _trim(told: traceback.TracebackException, seen: set[int]) -> None:

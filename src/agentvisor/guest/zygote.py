@@ -19,7 +19,7 @@ import sys
 from types import FrameType
 
 from agentvisor.guest import agent, loader
-from agentvisor.guest.control import Ended, Failed, Prepare, Ready, Start, Started, receive, send
+from agentvisor.guest.control import Ended, Failed, Ping, Pong, Prepare, Ready, Start, Started, receive, send
 from agentvisor.guest.family import adopt_orphans, die_with_parent, kill_group, kill_tree, thread_count
 
 
@@ -80,9 +80,16 @@ class Zygote:
                     received = receive(self._link)
                     if received is None:
                         return None
-                    message, (channel, *output) = received
-                    if isinstance(message, Start) and self._start(message, channel, *output):
-                        return channel
+                    message, files = received
+                    match message:
+                        case Ping():
+                            send(self._link, Pong())
+                        case Start():
+                            channel, stdout, stderr = files
+                            if self._start(message, channel, stdout, stderr):
+                                return channel
+                        case _:
+                            pass
         finally:
             # In a forked agent this is empty.
             for pid in self._agents.values():

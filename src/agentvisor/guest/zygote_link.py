@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import socket
@@ -12,10 +13,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentvisor.guest import control
-from agentvisor.guest.control import Ended, Failed, Message, Prepare, Ready, Start, Started
+from agentvisor.guest.control import Ended, Failed, Message, Ping, Prepare, Ready, Start, Started
 from agentvisor.guest.descendants import Descendants
 from agentvisor.guest.family import kill
 from agentvisor.protocol.frames import Frames
+
+BEAT_SECONDS = 1.0
+MISSED_BEATS = 10
+"""A zygote that serves answers in milliseconds; on a machine that is overloaded, in seconds."""
 
 
 class Exit(NamedTuple):
@@ -53,7 +58,9 @@ class ZygoteLink:
         self._starting: dict[int, asyncio.Future[AgentStart]] = {}
         self._agents: dict[int, asyncio.Future[Exit]] = {}
         self._sending = asyncio.Lock()
+        self._heard = False
         self._reading = asyncio.create_task(self._read(), name="zygote")
+        self._watching = asyncio.create_task(self._watch(), name="zygote's pulse")
 
     @classmethod
     async def start(cls, descendants: Descendants, prepare: Prepare, *, working_folder: str) -> ZygoteLink:
@@ -103,17 +110,41 @@ class ZygoteLink:
                 # It reads each request at once; one that does not is stuck or dead.
                 raise ZygoteGone from error
 
+    async def _watch(self) -> None:
+        """Kill the zygote once it is silent for long: of one that is frozen, no start and no end would be heard."""
+        # Its imports may take as long as they like.
+        await self._prepared.wait()
+        silent = 0
+        ping: asyncio.Task[None] | None = None
+        while not self.gone and silent < MISSED_BEATS:
+            if silent == 0:
+                self._heard = False
+                # Not awaited: it may be behind a message that a frozen zygote does not read to its end.
+                ping = ping if ping and not ping.done() else asyncio.create_task(self._ping())
+            await asyncio.sleep(BEAT_SECONDS)
+            # Counted in turns of this loop: a supervisor that was frozen itself has not waited.
+            silent = 0 if self._heard else silent + 1
+        if not self.gone and not self._reaped.done():
+            print("agentvisor: the zygote does not answer, and is killed", file=sys.stderr)  # noqa: T201 (as below)
+            kill(self._pid)
+
+    async def _ping(self) -> None:
+        with contextlib.suppress(ZygoteGone):
+            await self._send(Ping())
+
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()
         frames = Frames()
         try:
             while data := await loop.sock_recv(self._link, 65536):
+                self._heard = True
                 for message in frames.feed(data):
                     self._handle(control.decode(message))
         except OSError:
             pass
         finally:
             self.gone = True
+            self._watching.cancel()
             self._link.close()
             # Its agents are found, to be ended with all that they started, once they were adopted: after its end.
             if not self._reaped.done():

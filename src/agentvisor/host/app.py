@@ -23,6 +23,7 @@ from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.external import open_external
+from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
@@ -73,7 +74,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
     threads = Threads(client, _defaults(config), external)
     streams = RunStreams()
     limits = _limits(config)
-    require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
+    _require_ports(config)
     async with AsyncExitStack() as stack:
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
@@ -112,6 +113,13 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+def _require_ports(config: Config) -> None:
+    """Before anything starts: a host that is half there would have to be taken apart again."""
+    require_free(config.http.host, Port(config.http.port, "HTTP", "--port", "http.port"))
+    if config.grpc.port:
+        require_free(config.grpc.host, Port(config.grpc.port, "gRPC", None, "grpc.port"))
 
 
 async def _prewarm(guests: Guests, agents: list[str]) -> None:
@@ -181,6 +189,8 @@ def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
 
 
 async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+    _require_ports(config)
+    require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
         address = config.temporal.address
         if address is None:
@@ -204,6 +214,8 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
 
 
 async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
+    # Guests keep their sockets and workspaces there.
+    require_writable(config.dev.data_dir)
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
     async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from agentvisor.host.config_error import ConfigError
@@ -20,9 +19,10 @@ from agentvisor.host.config_settings import (
     section_of,
     variable_of,
 )
-from agentvisor.host.config_tree import AgentConfig, Config
+from agentvisor.host.config_tree import AgentConfig, Config, HttpConfig
+from agentvisor.host.config_yaml import read_yaml
 
-__all__ = ["FILE_NAMES", "AgentConfig", "Config", "ConfigError", "find_config_file", "load_config"]
+__all__ = ["FILE_NAMES", "AgentConfig", "Config", "ConfigError", "find_config_file", "http_in_force", "load_config"]
 
 FILE_NAMES = ("agentvisor.yaml", "langgraph.json")
 """What is looked for in a folder, in this order."""
@@ -72,6 +72,27 @@ def load_config(
         raise ConfigError("\n".join(_complaints(error, origins))) from error
 
 
+def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
+    """Where a host that is started in this folder listens; its agents are not looked at, one may be half written.
+
+    Raises:
+        ConfigError: as `load_config`, for the file's keys and for what is set under http.
+    """
+    file = find_config_file(folder)
+    # A langgraph.json says nothing of HTTP.
+    stated = _from_file(file) if file is not None and file.suffix != ".json" else ()
+    tree: dict[str, object] = {"http": {}}
+    origins: dict[str, str] = {}
+    for value in (*stated, *_from_environment(environ)):
+        if value.path[0] == "http":
+            _put(tree, value)
+            origins[value.path[-1]] = value.origin
+    try:
+        return HttpConfig.model_validate(tree["http"])
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"http.{one}" for one in _complaints(error, origins))) from error
+
+
 def find_config_file(folder: Path) -> Path | None:
     """The configuration file of a folder, if it has one."""
     return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
@@ -81,10 +102,7 @@ def _from_file(file: Path) -> Iterator[_Value]:
     if file.suffix == ".json":
         content: object = read_langgraph_json(file)
     else:
-        try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not YAML: {error}", file=str(file)) from error
+        content = read_yaml(file)
     if content is None:
         return
     yield from _leaves(Config, content, (), str(file))

@@ -1,4 +1,4 @@
-"""Finds and ends what a guest left alive when its supervisor was killed: by the guest's id in their environment."""
+"""Finds and ends what a guest left alive when its supervisor was killed: by its mark or its id in the environment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import time
 from pathlib import Path
+
+from agentvisor.protocol.guest_mark import mark_of, marked
 
 WATCH_SECONDS = 0.5
 """The zygote sees its supervisor die and ends its agents, descendants first; only after this it is helped."""
@@ -36,8 +38,9 @@ def end_leftovers(guest_id: str) -> None:
 
 
 def _carriers(guest_id: str, pids: list[int]) -> list[int]:
-    mark = f"AGENTVISOR_GUEST_ID={guest_id}".encode()
-    return [pid for pid in pids if mark in _environment(pid).split(b"\0")]
+    # An environment is easily lost (`env={}`), the mark is not; but not every system has marks.
+    mark, variable = mark_of(guest_id), f"AGENTVISOR_GUEST_ID={guest_id}".encode()
+    return [pid for pid in pids if marked(pid) == mark or variable in _environment(pid).split(b"\0")]
 
 
 def _is_ending(pid: int) -> bool:

@@ -1,5 +1,6 @@
 """A TCP port that must be free, or an error that says who has it and how to choose another."""
 
+import errno
 import socket
 from dataclasses import dataclass
 
@@ -14,23 +15,36 @@ class Port:
 
     number: int
     purpose: str
-    option: str
+    option: str | None
+    """None: no command has an option for it."""
     setting: str
 
 
 def require_free(ip: str, *ports: Port) -> None:
     """Raise `Unavailable` if anything listens on one of the ports at `ip`."""
     for port in ports:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        choices = [port.option, f"AGENTVISOR_{port.setting.replace('.', '_').upper()}"]
+        named = ", ".join(choice for choice in choices if choice)
+        choose = f"choose another: {named} or {port.setting} in agentvisor.yaml"
+        try:
+            family, kind, _, _, address = socket.getaddrinfo(ip, port.number, type=socket.SOCK_STREAM)[0]
+        except OSError as error:
+            section = port.setting.partition(".")[0]
+            raise Unavailable(
+                f"{port.purpose} cannot listen on {ip!r}: {error.strerror}; set {section}.host to an address of "
+                "this machine"
+            ) from error
+        with socket.socket(family, kind) as probe:
             # As servers do: connections that linger from a server's last life do not count.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((ip, port.number))
+                probe.bind(address)
             except OSError as error:
-                variable = f"AGENTVISOR_{port.setting.replace('.', '_').upper()}"
+                taken = error.errno == errno.EADDRINUSE
+                what = f"is taken{_by_whom(port.number)}" if taken else f"cannot be had at {ip}"
                 raise Unavailable(
-                    f"port {port.number} for {port.purpose} is taken{_by_whom(port.number)} ({error.strerror}); "
-                    f"free it, or choose another: {port.option}, {variable} or {port.setting} in agentvisor.yaml",
+                    f"port {port.number} for {port.purpose} {what} ({error.strerror}); "
+                    f"{'free it, or ' if taken else ''}{choose}",
                     port=str(port.number),
                 ) from error
 

@@ -181,8 +181,9 @@ def judged(exited: AgentExited, outcome: Outcome | None, *, cancelled: bool) -> 
         return AgentEnd(ending, exited.code, outcome.error_message, outcome)
     match exited.kind:
         case AgentExited.KIND_EXITED if exited.code == 0:
-            # It left without a word, and without an error: os._exit(0).
-            return AgentEnd(Ending.ENDING_COMPLETED, message=exited.message)
+            # Its code says success, but of what? os._exit(0), another program in its place, a last word that was lost.
+            message = exited.message or "the agent's process ended with code 0 before the agent had returned"
+            return AgentEnd(Ending.ENDING_AGENT_ERROR, message=message)
         case AgentExited.KIND_EXITED:
             message = exited.message or f"the agent exited with code {exited.code}"
             return AgentEnd(Ending.ENDING_AGENT_ERROR, exited.code, message)

@@ -3,6 +3,7 @@
 import asyncio
 import operator
 import os
+import sys
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -143,3 +144,22 @@ parallel.add_edge(START, "before")
 for name in ("one", "two", "slow"):
     parallel.add_edge("before", name)
 parallel.add_edge(["one", "two", "slow"], "last")
+
+
+def exiting(state: State) -> dict[str, Any]:
+    sys.exit()
+
+
+async def exiting_async(state: State) -> dict[str, Any]:
+    sys.exit(0)
+
+
+def exits_in(node: Any) -> StateGraph:
+    builder = StateGraph(State)
+    builder.add_node("exit", node)
+    builder.add_edge(START, "exit")
+    return builder
+
+
+exits = exits_in(exiting)
+exits_async = exits_in(exiting_async)

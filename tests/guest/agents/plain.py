@@ -56,6 +56,27 @@ def helper():
     raise ValueError("boom!")
 
 
+def boom_odd(input):
+    raise ValueError("\ud800 \x00 \xe9")
+
+
+def boom_long(input):
+    raise ValueError("x" * 5_000_000)
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def boom_silent(input):
+    raise Silent
+
+
+def returns_much(input):
+    return "x" * 9_000_000
+
+
 def not_json(input):
     return {"steps": [1, {2, 3}]}
 
@@ -70,6 +91,16 @@ def exits(input):
 
 def exits_at_once(input):
     os._exit(input)
+
+
+def becomes_true(input):
+    os.execv("/bin/true", ["true"])
+
+
+def garbles(input):
+    # The beginning of a message of 64 KiB, of which what follows is taken for the rest.
+    own_channel()._socket.sendall(b"\x00\x00\x01\x00garbage")
+    return "lost"
 
 
 def dies(input):
@@ -112,6 +143,13 @@ def parent(input):
     if input != "leave":
         time.sleep(300)
     return "left"
+
+
+def hides(input):
+    for _ in range(3):
+        subprocess.Popen(["sleep", "304"], env={}, start_new_session=True)
+    print("hidden", flush=True)
+    time.sleep(300)
 
 
 def floods(input):

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.flow]
 HELLO = json.dumps({"messages": [{"role": "user", "content": "hi"}], "steps": 0}).encode()
 GRAPHS = [
     "graph", "builder", "factory", "async_factory", "managed_factory", "with_other_saver", "without_saver",
-    "no_graph", "child", "family", "mapped", "asks", "fails", "parallel",
+    "no_graph", "child", "family", "mapped", "asks", "fails", "parallel", "exits", "exits_async",
 ]  # fmt: skip
 
 
@@ -217,6 +217,14 @@ async def test_a_nodes_error_is_told_from_the_users_first_line_on(host: Hosting,
     assert frames[0].endswith("in failing")
     assert f'"{AGENTS}/graphs.py"' in frames[0]
     assert steps_kept(kept) == 3
+
+
+@both_start_methods
+@pytest.mark.parametrize("agent", ["exits", "exits_async"])
+async def test_a_node_that_calls_sys_exit_has_not_completed_its_graph(host: Hosting, agent: str, thread: str) -> None:
+    end, _ = await host.run(agent, thread=thread, input=HELLO)
+    assert (end.ending, end.outcome.error_type) == (Ending.ENDING_AGENT_ERROR, "SystemExit")
+    assert end.message == "the agent called sys.exit() before it had returned"
 
 
 async def test_a_graph_that_loops_for_ever_fails_at_its_limit(host: Hosting, thread: str) -> None:

@@ -20,12 +20,14 @@ MIB = 1024 * 1024
         b"nope",
         b'{"a": NaN}',
         b'{"a": Infinity}',
+        b'{"metadata": {"a": 1e999}}',
+        b'{"metadata": {"a": [-1.5E+400]}}',
         b"\xff",
         b"[" * 5000,
         b'{"a":' * 300 + b"1" + b"}" * 300,
         b"1" * 5000,
     ],
-    ids=["open", "word", "nan", "infinity", "bytes", "deep", "deep object", "digits"],
+    ids=["open", "word", "nan", "infinity", "1e999", "-1.5E+400", "bytes", "deep", "deep object", "digits"],
 )
 async def test_a_body_that_is_not_json_is_refused(api: httpx.AsyncClient, body: bytes) -> None:
     response = await api.post("/threads", content=body, headers={"content-type": "application/json"})
@@ -97,3 +99,22 @@ async def test_a_client_that_leaves_while_it_sends_is_let_go(tmp_path: Path) -> 
 @pytest.mark.parametrize("text", ["half \ud800 a pair", "\x00", "é", '"'])
 def test_any_text_is_sent_so_that_it_can_be_read_again(text: str) -> None:
     assert decode(encode([text]), "it") == [text]
+
+
+@pytest.mark.parametrize("place", ["/runs", "/runs/wait", "/runs/stream", "/threads/t/runs", "/threads/t/runs/wait"])
+@pytest.mark.parametrize("field", ["input", "context", "config", "command", "metadata"])
+async def test_a_number_that_is_too_large_is_refused_everywhere(api: httpx.AsyncClient, place: str, field: str) -> None:
+    body = f'{{"assistant_id": "plain", "{field}": {{"resume": 1e999}}}}'.encode()
+    response = await api.post(place, content=body)
+    assert response.status_code == 422
+    assert "1e999 is larger than any number" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"3", b'"text"'])
+@pytest.mark.parametrize("place", ["/threads", "/threads/t/runs", "/runs/stream", "/threads/search"])
+async def test_a_body_that_is_no_object_is_told_what_is_expected(
+    api: httpx.AsyncClient, place: str, body: bytes
+) -> None:
+    response = await api.post(place, content=body)
+    assert response.status_code == 422
+    assert response.json()["detail"] == "the body must be a JSON object"

@@ -278,3 +278,26 @@ async def test_a_client_that_waits_is_kept_alive_and_leaving_cancels_only_if_ask
             here.touch()
         await sdk.runs.join(named, run["run_id"])
         assert (await sdk.runs.get(named, run["run_id"]))["status"] == status
+
+
+async def test_a_checkpoint_that_is_not_there_starts_no_run(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+    named = unique()
+    await sdk.runs.wait(named, "waiting", input={"count": 1}, if_not_exists="create")
+    body = {"assistant_id": "waiting", "input": {"count": 5}}
+    for field in ({"checkpoint_id": "unknown"}, {"config": {"configurable": {"checkpoint_id": "unknown"}}}):
+        response = await http.post(f"/threads/{named}/runs/wait", json=body | field)
+        assert response.status_code == 404
+        assert "'unknown'" in response.json()["detail"]
+        assert (await http.post("/runs/wait", json=body | field)).status_code == 404
+    assert len(await sdk.runs.list(named)) == 1
+    fresh = await http.post(f"/threads/{unique()}/runs", json={**body, "checkpoint_id": "c", "if_not_exists": "create"})
+    assert fresh.status_code == 404
+
+
+async def test_a_checkpoint_in_the_config_is_gone_on_from(sdk: LangGraphClient) -> None:
+    named = unique()
+    await sdk.runs.wait(named, "waiting", input={"count": 1}, if_not_exists="create")
+    first = (await sdk.threads.get_history(named))[-1]["checkpoint"]["checkpoint_id"]
+    await sdk.runs.wait(named, "waiting", input={"count": 7}, config={"configurable": {"checkpoint_id": first}})
+    parents = [one["parent_checkpoint"] for one in await sdk.threads.get_history(named)]
+    assert [one["checkpoint_id"] for one in parents if one].count(first) == 2

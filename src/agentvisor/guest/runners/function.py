@@ -37,20 +37,29 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
         raise InvalidInput(
             f"{task.entrypoint} is a {type(agent).__qualname__}: an agent is a function or a LangGraph graph"
         )
-    result = agent(*_arguments(agent, task))
-    events = _Events(channel)
-    if inspect.isgenerator(result):
-        output = _drain(cast("Generator[object, None, object]", result), events)
-    elif inspect.isasyncgen(result):
-        output = cancellation.run(_adrain(cast("AsyncGenerator[object]", result), events))
-    elif inspect.isawaitable(result):
-        output = cancellation.run(_await(result))
-    else:
-        output = result
+    try:
+        output = _call(agent, task, channel, cancellation)
+    except SystemExit as error:
+        if error.code is not None and error.code != 0:
+            raise
+        # A program that ends itself without an error has come to its end, with nothing to give.
+        output = None
     return Outcome(
         kind=Outcome.KIND_PAUSED if _is_paused(output) else Outcome.KIND_COMPLETED,
         output=plain_json.encode(output, "output"),
     )
+
+
+def _call(agent: Callable[..., object], task: AgentTask, channel: Channel, cancellation: Cancellation) -> object:
+    result = agent(*_arguments(agent, task))
+    events = _Events(channel)
+    if inspect.isgenerator(result):
+        return _drain(cast("Generator[object, None, object]", result), events)
+    if inspect.isasyncgen(result):
+        return cancellation.run(_adrain(cast("AsyncGenerator[object]", result), events))
+    if inspect.isawaitable(result):
+        return cancellation.run(_await(result))
+    return result
 
 
 class _Events:

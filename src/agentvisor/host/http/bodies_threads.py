@@ -20,7 +20,9 @@ class Body(BaseModel):
 class ThreadCreate(Body):
     """A thread to create."""
 
-    thread_id: str | None = Field(default=None, description="1 to 255 of A-Z a-z 0-9 . _ : -; a UUID when left out.")
+    thread_id: str | None = Field(
+        default=None, description="1 to 255 of A-Z a-z 0-9 . _ : -, not . or ..; a UUID when left out."
+    )
     metadata: JsonObject | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
     ttl: JsonValue = None

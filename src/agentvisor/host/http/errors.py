@@ -51,6 +51,9 @@ STATUS: dict[type[AgentVisorError], int] = {
 
 _CODES = {401: "unauthenticated", 404: "not_found", 405: "method_not_allowed", 413: "value_too_large"}
 
+_NO_OBJECT = ("missing", "dict_type", "model_type", "model_attributes_type")
+"""What pydantic says of a body that is empty, null, a list or a text."""
+
 
 def error_response(error: AgentVisorError) -> JsonResponse:
     """The answer to a request that failed so."""
@@ -98,6 +101,8 @@ def _problem(error: Mapping[str, object]) -> str:
     _, *names = cast("tuple[str | int, ...]", error["loc"])
     where = ".".join(map(str, names))
     text = str(error["msg"]).removeprefix("Value error, ")
+    if not names and error["type"] in _NO_OBJECT:
+        return "the body must be a JSON object"
     if error["type"] == "extra_forbidden":
         text = "unknown field"
     return f"{where}: {text}" if where else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, cast
 
@@ -26,7 +27,7 @@ def encode(value: object) -> bytes:
 def decode(data: bytes, what: str) -> Json:
     """The value of a JSON text; ValueError says where it is none."""
     try:
-        value = cast("Json", json.loads(data, parse_constant=_not_json))
+        value = cast("Json", json.loads(data, parse_constant=_not_json, parse_float=_finite))
     except RecursionError:
         raise ValueError(f"{what} is nested too deeply") from None
     except ValueError as error:
@@ -38,6 +39,14 @@ def decode(data: bytes, what: str) -> Json:
 
 def _not_json(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    """Python reads 1e999 as infinity, which nothing behind here could write as JSON again."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is larger than any number of 64 bits")
+    return number
 
 
 def _deeper(value: Json, levels: int) -> bool:

@@ -13,6 +13,7 @@ from agentvisor.core.ids import Namespace
 from agentvisor.host.config import Config
 from agentvisor.host.http.agents import assistant_id
 from agentvisor.host.http.json import encode
+from agentvisor.host.http.run_config import check_command, check_config, configured_checkpoint
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.v1 import run_pb2
 
@@ -114,8 +115,15 @@ def check(run: RunCreate, thread_id: str | None) -> None:
         raise InvalidInput("input and command exclude each other: give one of them", field="command")
     if run.checkpoint_during is not None and run.durability is not None:
         raise InvalidInput("checkpoint_during is the old name of durability: give one of them", field="durability")
-    if run.checkpoint_id is not None and run.checkpoint is not None and run.checkpoint.checkpoint_id is not None:
-        raise InvalidInput("checkpoint and checkpoint_id exclude each other: give one of them", field="checkpoint_id")
+    check_config(run.config or {}, thread_id)
+    if run.command is not None:
+        check_command(run.command.model_dump(exclude_unset=True))
+    named = (run.checkpoint_id, run.checkpoint and run.checkpoint.checkpoint_id, configured_checkpoint(run.config))
+    if len([one for one in named if one]) > 1:
+        raise InvalidInput(
+            "checkpoint_id, checkpoint and config.configurable.checkpoint_id exclude each other: give one of them",
+            field="checkpoint_id",
+        )
 
 
 def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
@@ -139,7 +147,10 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         multitask_strategy=run_pb2.MULTITASK_STRATEGY_REJECT
         if run.multitask_strategy == "reject"
         else run_pb2.MULTITASK_STRATEGY_ENQUEUE,
-        checkpoint_id=run.checkpoint_id or (run.checkpoint.checkpoint_id if run.checkpoint else None) or "",
+        checkpoint_id=run.checkpoint_id
+        or (run.checkpoint.checkpoint_id if run.checkpoint else None)
+        or configured_checkpoint(run.config)
+        or "",
         restart=run_pb2.RestartPolicy(
             max_attempts=restart.max_attempts,
             initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, replace
 
 from agentvisor.core.errors import NotFound
-from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.ids import ROOT, CheckpointId, RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import agent_of, assistant_id
 from agentvisor.host.http.live import LiveResponse
@@ -38,6 +38,8 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
     spec = spec_of(body, agent, services.config)
+    if spec.checkpoint_id:
+        await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
     create = stateless or body.if_not_exists == "create"
     recorded = await services.threads.start_run(thread_id, spec, create=create, thread_metadata=thread_metadata)
@@ -45,6 +47,18 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
     leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None
     return Started(thread_id, run, leaving)
+
+
+async def _require_checkpoint(
+    services: Services, thread_id: ThreadId, checkpoint_id: CheckpointId, *, stateless: bool
+) -> None:
+    """LangGraph would start a run from a checkpoint that is not there with an empty state."""
+    if not stateless:
+        thread = await services.threads.read(thread_id, namespace=ROOT, checkpoint_id=checkpoint_id)
+        if thread.store.get(ROOT, checkpoint_id) is not None:
+            return
+    where = "a run without a thread has no checkpoints yet" if stateless else f"thread {thread_id} has no such one"
+    raise NotFound(f"checkpoint {checkpoint_id[:80]!r} does not exist: {where}", checkpoint_id=checkpoint_id[:80])
 
 
 def canceller(services: Services, thread_id: ThreadId, run_id: RunId) -> Callable[[], object]:

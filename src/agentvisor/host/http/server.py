@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from agentvisor.core.errors import Unavailable
+
 _STOP_SECONDS = 3
 
 
@@ -34,11 +36,11 @@ async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     server = _Server(settings)
-    task = asyncio.create_task(server.serve(), name="http")
+    task = asyncio.create_task(_serve(server, host, port), name="http")
     while not server.started:
         if task.done():
             await task
-            raise RuntimeError(f"the HTTP server did not start on {host}:{port}")
+            raise Unavailable(f"HTTP did not start on {host}:{port}; the log says why")
         await asyncio.sleep(0.005)
     try:
         yield
@@ -48,3 +50,15 @@ async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
         if not task.done():
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def _serve(server: uvicorn.Server, host: str, port: int) -> None:
+    """Uvicorn ends the whole program where it cannot listen: that would leave a host behind that is half there."""
+    try:
+        await server.serve()
+    except SystemExit as error:
+        reason = error.__context__ or f"uvicorn ended with {error.code}"
+        raise Unavailable(
+            f"HTTP cannot listen on {host}:{port}: {reason}; choose another: --host and --port, or http.host and "
+            "http.port in agentvisor.yaml"
+        ) from error
