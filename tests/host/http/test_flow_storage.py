@@ -91,5 +91,10 @@ async def test_more_state_shows(sdk: LangGraphClient, http: httpx.AsyncClient) -
 async def test_metrics_are_served(http: httpx.AsyncClient) -> None:
     response = await http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain")
-    for name in ("dropped_writes_total", "live_attempts", "state_share_bucket", 'ended_attempts_total{ending="paused"}'):
+    for name in (
+        "dropped_writes_total",
+        "live_attempts",
+        "state_share_bucket",
+        'ended_attempts_total{ending="paused"}',
+    ):
         assert f"agentvisor_{name}" in response.text
