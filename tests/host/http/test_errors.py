@@ -64,4 +64,4 @@ async def test_an_unknown_agent_is_refused_with_those_that_there_are(api: httpx.
     response = await api.post("/threads/t/runs", json={"assistant_id": "nope"})
     assert response.status_code == 422
     assert response.json()["code"] == "unknown_agent"
-    assert "this host has asking, failing, nothing, plain, talking, waiting" in response.json()["detail"]
+    assert "this host has asking, deltas, failing, nested, nothing, plain, talking, waiting" in response.json()["detail"]
