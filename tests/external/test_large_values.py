@@ -174,9 +174,7 @@ async def test_what_nothing_needs_any_more_is_deleted(temporal: str, queue: str,
         await whole(host.threads, thread_id)
 
 
-async def test_before_a_compaction_leaves_values_out_they_go_outside(
-    temporal: str, queue: str, place: Place
-) -> None:
+async def test_before_a_compaction_leaves_values_out_they_go_outside(temporal: str, queue: str, place: Place) -> None:
     thread_id = new_thread()
     knobs = Knobs(heartbeat_timeout=4.0, idle_heartbeat=0.2, compact_events=100, compaction_bytes=400_000)
     async with engine_host(temporal, queue, knobs=knobs, external=place.storage()) as host:
