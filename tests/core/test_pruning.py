@@ -25,7 +25,7 @@ from agentvisor.core.records import (
 )
 from agentvisor.core.store import Store
 from agentvisor.host.blob_shelf import BlobShelf
-from agentvisor.protocol.threads import store_from_message, store_to_message
+from agentvisor.protocol.stores import store_from_message, store_to_message
 
 EXAMPLES = settings(max_examples=300, deadline=None)
 
@@ -97,6 +97,9 @@ class Everything:
                 del self.put[namespace]
                 for key in [key for key in self.tasks if key.namespace == namespace]:
                     del self.tasks[key]
+        for key in [key for key in self.tasks if ":" in key.namespace and key.namespace not in self.put]:
+            if key.checkpoint_id < min(kept):  # late, for a namespace that is gone
+                del self.tasks[key]
 
     def kept(self, namespace: Namespace) -> list[CheckpointId]:
         ids = sorted(self.put.get(namespace, {}))

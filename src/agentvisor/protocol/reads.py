@@ -13,6 +13,7 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import stored_bytes
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
+from agentvisor.protocol.stores import add_loose, checkpoints_to_message, loose_parts
 from agentvisor.protocol.threads import thread_to_message
 from agentvisor.protocol.v1 import thread_pb2
 
@@ -24,24 +25,32 @@ KEYWORDS = 20
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
-    """The records that were asked for, from the cursor on, about PAGE_BYTES of them."""
-    selected = _selected(thread.store, asked)
-    page, size, position = list[Checkpoint](), 0, asked.cursor
-    while position < len(selected):
-        checkpoint = selected[position]
-        cost = checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
-        if page and size + cost > PAGE_BYTES:
-            break
-        size += cost
-        page.append(checkpoint)
-        position += 1
-    first = asked.cursor == 0
-    message = thread_to_message(thread, page, blobs=False, whole_run=RunId(asked.whole_run_id))
+    """What was asked for, from the cursor on, about PAGE_BYTES of them; what belongs to no checkpoint last."""
+    store, first = thread.store, asked.cursor == 0
+    selected = _selected(store, asked)
+    loose = [] if asked.without_checkpoints else list(loose_parts(store))
+    message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
     if not first:
         message.ClearField("runs")
+    size, position, many = message.ByteSize(), asked.cursor, len(selected) + len(loose)
+    while position < many:
+        if position < len(selected):
+            part = checkpoints_to_message(store, [selected[position]])
+            cost = part.ByteSize()
+        else:
+            part = loose[position - len(selected)]
+            cost = part.ByteSize() + 8
+        if position > asked.cursor and size + cost > PAGE_BYTES:
+            break
+        if isinstance(part, thread_pb2.Store):
+            message.store.MergeFrom(part)
+        else:
+            add_loose(message.store, part)
+        size += cost
+        position += 1
     return thread_pb2.ReadThreadReply(
         thread=message,
-        cursor=position if position < len(selected) else 0,
+        cursor=position if position < many else 0,
         unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
         revision=thread.revision,
     )
