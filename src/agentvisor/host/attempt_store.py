@@ -177,6 +177,11 @@ class AttemptStore:
         return _STORED
 
     @property
+    def is_storing(self) -> bool:
+        """Whether a request is still on its way into the log: external storage may keep it waiting."""
+        return self._putting.locked()
+
+    @property
     def share(self) -> float:
         """Of the limit that no compaction can free; at 1, writes are refused."""
         return self._thread.unsheddable_bytes() / self._limits.max_state

@@ -283,7 +283,8 @@ class LiveAttempt:
                     return None
                 if cancel.done():
                     cancel.result()
-                if done or busy == self.session_calls:
+                quiet = busy == self.session_calls and not self.store.result().is_storing
+                if done or quiet:
                     return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
             for task in (cancel, fenced, stopping):
