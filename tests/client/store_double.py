@@ -13,7 +13,7 @@ from agentvisor.core.errors import AgentVisorError, Conflict, Corrupt, InvalidIn
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, CheckpointTuple, DeleteForRuns, Operation, Prune, PutBlobs
 from agentvisor.core.store import Store
-from agentvisor.host.attempt_store import delta_history, keeps_latest
+from agentvisor.host.store_replies import delta_history, keeps_latest
 from agentvisor.protocol.blobs import decode
 from agentvisor.protocol.convert import (
     blob_from_message,
