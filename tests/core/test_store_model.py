@@ -1,6 +1,6 @@
 """The pure store beside LangGraph's InMemorySaver: a state machine does everything to both, through a thin adapter."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import settings
@@ -116,7 +116,7 @@ class BothStores(RuleBasedStateMachine):
         found = self.model.get_tuple(parent)
         assert found is not None
         values, versions = found.checkpoint["channel_values"], found.checkpoint["channel_versions"]
-        cleared = {one for one in changed if data.draw(st.booleans())}
+        cleared = frozenset(one for one in sorted(changed) if data.draw(st.booleans()))
         return self.put((parent, self.next_id()), values, versions, changed, cleared)
 
     @rule(target=checkpoints, namespace=st.sampled_from(NAMESPACES))
@@ -153,7 +153,12 @@ class BothStores(RuleBasedStateMachine):
             saver.put_writes(place(namespace, coming), [("a", str(value))], "early", "path")
 
     def put(
-        self, where: tuple[Any, str], values: Any, versions: Any, changed: set[str], cleared: Set[str] = frozenset()
+        self,
+        where: tuple[Any, str],
+        values: Any,
+        versions: Any,
+        changed: set[str],
+        cleared: frozenset[str] = frozenset(),
     ) -> Any:
         parent, new_id = where
         values, versions = {**values}, {**versions}
