@@ -270,6 +270,8 @@ def test_what_a_host_holds_to_be_there_is_there_in_the_workflow(
     ever = [key for one in operations if isinstance(one, Checkpoint) for key in one.channels.values() if key]
     for operation in operations[begins:]:
         for one in admitted(host, operation, sent):
+            if isinstance(one, PutBlobs):  # a host checks a difference by applying it to its base
+                asyncio.run(shelf.stored([blob.base for blob in one.blobs if blob.base is not None]))
             apply(host, one)
             log.append(one)
         if ever and data.draw(st.booleans()):
