@@ -83,9 +83,9 @@ def test_prune_keeps_the_newest_of_every_namespace_those_of_older_super_steps_to
 def test_reclaiming_a_wide_fan_out_takes_time_in_proportion_to_it() -> None:
     def seconds(width: int) -> float:
         store = applied(Store(keep=1), *super_step(0, width))
-        began = time.perf_counter()
+        began = time.process_time()
         applied(store, *super_step(1, 0))
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(100)
     small, large = min(seconds(1_000) for _ in range(3)), min(seconds(8_000) for _ in range(3))

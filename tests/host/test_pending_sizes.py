@@ -42,14 +42,14 @@ def test_they_are_what_counting_from_scratch_says(seed: int) -> None:
 def test_a_wide_fan_out_costs_in_proportion_to_its_width() -> None:
     def seconds(width: int) -> float:
         store = Store()
-        sizes, began = PendingSizes(store), time.perf_counter()
+        sizes, began = PendingSizes(store), time.process_time()
         for number in range(width):
             task = f"t{number}"
             sizes.beside(key(0), task)
             sizes.will_write(key(0), task)
             store.put_writes(writes(0, task, Write(0, "c", "b", b"w", 0)))
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(100)
     small, large = min(seconds(500) for _ in range(3)), min(seconds(5_000) for _ in range(3))
-    assert large < 10 * small * 4
+    assert large < 10 * small * 10  # counting anew for each would be a hundred times as much
