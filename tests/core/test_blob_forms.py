@@ -50,3 +50,15 @@ def test_a_value_does_not_become_a_difference_from_what_rests_on_it() -> None:
 def test_a_form_that_is_taken_lets_go_of_the_old_base() -> None:
     store = applied(Store(), blob(OLD), blob(VALUE, OLD), checkpoint(1, "", VALUE), blob(VALUE))
     assert list(store.blobs) == [VALUE]
+
+
+def test_a_value_that_comes_again_from_another_place_outside_is_where_the_host_that_sent_it_knows_it_to_be() -> None:
+    def outside(location: str) -> PutBlobs:
+        return PutBlobs((Blob(VALUE, "bytes", Encoding.RAW, b"", None, 4, 0, location, 4),))
+
+    workflow = applied(Store(), outside("first"), blob(ON_VALUE, VALUE), checkpoint(1, "", ON_VALUE))
+    # A host that reads no values takes it for a new one, and writes an object of its own.
+    applied(workflow, outside("second"), checkpoint(2, "", VALUE))
+    assert workflow.blobs[VALUE].location == "second"
+    applied(workflow, blob(VALUE))  # a form that is stored here says nothing of the one outside
+    assert workflow.blobs[VALUE].location == "second"

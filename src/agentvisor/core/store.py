@@ -149,7 +149,7 @@ class Store:
             if blob.base is not None:
                 self.hold([blob.base])
         elif (blob.base, blob.encoding) == (here.base, here.encoding):
-            if blob.is_external and not here.is_external:
+            if blob.is_external and blob.location != here.location:  # the host that sends it knows no other place
                 self.blobs[blob.key] = blob
                 self.freed += here.stored_bytes - blob.stored_bytes
         elif not self._rests_on(blob.base, blob.key):
