@@ -5,9 +5,11 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
@@ -15,6 +17,7 @@ from tests.support.scene import make_compaction_due, until_compacted
 from tests.support.waiting import until
 from tests.support.writing import numbers, put, task_write, tasks
 
+from agentvisor.core import shed
 from agentvisor.core.ids import AttemptId, RunId, ThreadId
 from agentvisor.core.runs import Ending, RunStatus
 from agentvisor.host import metrics
@@ -256,6 +259,29 @@ async def test_a_question_that_meets_the_compaction_is_asked_again_and_the_guest
         handle_of = Client.get_workflow_handle
         monkeypatch.setattr(Client, "get_workflow_handle", lambda self, name: handle_of(self, name, run_id=old))
         assert await calls.read_attempt(AttemptId(RunId("any"), 1)) is None
+
+
+async def test_a_compaction_that_takes_seconds_is_no_deadlock(
+    temporal: str, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a busy machine with a thread of thousands of namespaces: the SDK would fail the task, again and again.
+    thread_id, until_it_fits = new_thread(), shed.until_it_fits
+
+    def slowly(*given: Any) -> shed.Shedding:
+        end = time.perf_counter() + 3
+        while time.perf_counter() < end:
+            pass
+        return until_it_fits(*given)
+
+    monkeypatch.setattr(shed, "until_it_fits", slowly)
+    async with host_with(temporal, queue, ScriptedGuests(agent=writes_one)) as host:
+        await finished(host, thread_id, await host.start_run(thread_id, "agent"))
+        handle = host.client.get_workflow_handle(thread_id)
+        old = (await handle.describe()).run_id
+        await handle.execute_update("compact", b"", result_type=bytes)
+        await until_compacted(host.threads, thread_id)
+        events = host.client.get_workflow_handle(thread_id, run_id=old).fetch_history_events()
+        assert [event async for event in events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED] == []
 
 
 @pytest.mark.parametrize("every", [5, 11, 23])
