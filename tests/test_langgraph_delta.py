@@ -86,7 +86,7 @@ def test_a_thread_is_loaded_with_two_requests_however_long_its_history_is() -> N
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_forks_and_updates_under_pruning_are_as_with_langgraphs_own_saver(seed: int, durability: Any) -> None:
     chance = random.Random(seed)
     with way_to(StoreDouble(keep=KEEP), "socketpair") as transport:

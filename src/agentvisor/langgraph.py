@@ -162,7 +162,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of every namespace, ids and parents kept, with all writes; not in a guest.
 
-        Raises `NotFound` where there is no source, `Conflict` where the target holds checkpoints or is busy.
+        Raises `NotFound` where there is no source, `Conflict` where the target holds anything else or is busy.
         """
         self._calls().copy_thread(source_thread_id, target_thread_id).result()
 

@@ -5,7 +5,7 @@ It is held to the real host by the conformance and contract tests, which run on 
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentvisor.core.applying import apply
 from agentvisor.core.copying import needed_blobs, operations
@@ -13,7 +13,7 @@ from agentvisor.core.errors import AgentVisorError, Conflict, Corrupt, InvalidIn
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, CheckpointTuple, DeleteForRuns, Operation, Prune, PutBlobs
 from agentvisor.core.store import Store
-from agentvisor.host.attempt_store import delta_history, keeps_latest
+from agentvisor.host.store_replies import delta_history, keeps_latest
 from agentvisor.protocol.blobs import decode
 from agentvisor.protocol.convert import (
     blob_from_message,
@@ -55,6 +55,7 @@ class StoreDouble:
         self._store = store
         self._apply = applying
         self.threads: dict[str, ThreadDouble] = {}
+        self.uploads: dict[bytes, bytearray] = {}
         self.requests: list[store_pb2.StoreRequest] = []
         self.refuse_next: list[AgentVisorError] = []
         """Errors that the next requests are answered with, without being carried out."""
@@ -97,6 +98,10 @@ class StoreDouble:
                 return self._put(thread, request.put)
             case "put_writes":
                 self._apply(thread.store, writes_from_message(request.put_writes))
+            case "put_part":
+                part = request.put_part
+                upload = self.uploads.setdefault(part.upload, bytearray(part.total))
+                upload[part.offset : part.offset + len(part.data)] = part.data
             case "project":
                 self._apply(thread.store, projection_from_message(request.project))
             case "get":
@@ -119,7 +124,8 @@ class StoreDouble:
 
     def _put(self, thread: ThreadDouble, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         for message in put.blobs:
-            blob = blob_from_message(message)
+            data = bytes(self.uploads.pop(message.upload)) if message.upload else message.data
+            blob = replace(blob_from_message(message), data=data, stored_size=0)
             base = thread.store.blobs.get(blob.base) if blob.base else None
             if blob.base and base is None:
                 raise Corrupt("the thread does not have the base")

@@ -25,7 +25,7 @@ from agentvisor.core.records import (
 )
 from agentvisor.core.store import Store
 from agentvisor.host.blob_shelf import BlobShelf
-from agentvisor.protocol.threads import store_from_message, store_to_message
+from agentvisor.protocol.stores import store_from_message, store_to_message
 
 EXAMPLES = settings(max_examples=300, deadline=None)
 
@@ -97,6 +97,9 @@ class Everything:
                 del self.put[namespace]
                 for key in [key for key in self.tasks if key.namespace == namespace]:
                     del self.tasks[key]
+        for key in [key for key in self.tasks if ":" in key.namespace and key.namespace not in self.put]:
+            if key.checkpoint_id < min(kept):  # late, for a namespace that is gone
+                del self.tasks[key]
 
     def kept(self, namespace: Namespace) -> list[CheckpointId]:
         ids = sorted(self.put.get(namespace, {}))
@@ -267,6 +270,8 @@ def test_what_a_host_holds_to_be_there_is_there_in_the_workflow(
     ever = [key for one in operations if isinstance(one, Checkpoint) for key in one.channels.values() if key]
     for operation in operations[begins:]:
         for one in admitted(host, operation, sent):
+            if isinstance(one, PutBlobs):  # a host checks a difference by applying it to its base
+                asyncio.run(shelf.stored([blob.base for blob in one.blobs if blob.base is not None]))
             apply(host, one)
             log.append(one)
         if ever and data.draw(st.booleans()):

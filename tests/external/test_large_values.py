@@ -1,5 +1,7 @@
 """Values of all sizes through a host and a real Temporal server: where they go, and that they come back."""
 
+from dataclasses import replace
+
 import pytest
 from tests.external.conftest import Place
 from tests.support.agents import ScriptedAgent, ScriptedGuests
@@ -8,9 +10,11 @@ from tests.support.large import Saver, noise
 from tests.support.scene import make_compaction_due, until_compacted
 from tests.support.waiting import until
 
-from agentvisor.core.errors import Corrupt, StateTooLarge, ValueTooLarge
+from agentvisor.core.errors import Corrupt, StateTooLarge, StorageUnavailable, ValueTooLarge
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import RunStatus
+from agentvisor.host.blob_shelf import TOO_LARGE
+from agentvisor.host.render_typed import render
 
 pytestmark = pytest.mark.flow
 
@@ -144,6 +148,9 @@ async def test_a_damaged_object_is_found_out(temporal: str, queue: str, s3_place
         s3.delete(key)
         with pytest.raises(Corrupt, match="gone"):
             await outside(host, thread_id).values()
+        # What is shown of the thread is shown without it.
+        thread = await host.threads.get(thread_id)
+        assert await host.threads.blobs(thread_id, list(thread.store.references)) == {}
 
 
 async def test_an_agents_large_values_leave_its_heartbeats_alone(temporal: str, queue: str, place: Place) -> None:
@@ -188,3 +195,24 @@ async def test_before_a_compaction_leaves_values_out_they_go_outside(temporal: s
         assert not thread.left_out
         for number in range(8):
             assert await outside(host, thread_id).values(number) == {"value": noise(100_000, number)}
+
+
+async def test_what_is_shown_at_once_is_bounded(temporal: str, queue: str, place: Place) -> None:
+    thread_id = new_thread()
+    async with engine_host(temporal, queue, knobs=QUICK, external=place.storage()) as host:
+        await outside(host, thread_id).put(0, {"a": noise(2 * MB, "a"), "b": noise(2 * MB, "b")})
+        host.threads._defaults = replace(host.threads._defaults, max_value=3 * MB)
+        thread = await host.threads.get(thread_id)
+        found = await host.threads.blobs(thread_id, list(thread.store.references))
+        assert sorted(kind for kind, _ in found.values()) == [TOO_LARGE, "bytes"]
+        (marker,) = [render(*one) for one in found.values() if one[0] == TOO_LARGE]
+        assert marker == {"__type__": "too_large", "type": TOO_LARGE, "size": 2 * MB}
+
+
+async def test_a_host_without_the_storage_says_what_is_missing(temporal: str, queue: str, place: Place) -> None:
+    thread_id = new_thread()
+    async with engine_host(temporal, queue, knobs=QUICK, external=place.storage()) as host:
+        await outside(host, thread_id).put(0, {"big": noise(2 * MB), "small": b"1"})
+    async with engine_host(temporal, queue, name="h2", knobs=QUICK) as host:
+        with pytest.raises(StorageUnavailable, match=r"set storage\.url"):
+            await outside(host, thread_id).values()

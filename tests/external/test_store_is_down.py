@@ -108,3 +108,38 @@ async def test_a_cancelled_run_does_not_wait_for_the_store(temporal: str, queue:
         await host.threads.cancel_run(thread_id, run_id)
         run = await asyncio.wait_for(host.threads.wait_run(thread_id, run_id), 15)
         assert run.status is RunStatus.INTERRUPTED
+
+
+async def test_a_session_outlives_its_idle_time_while_it_waits_for_the_store(
+    temporal: str, queue: str, s3: S3, s3_place: Place
+) -> None:
+    thread_id = new_thread()
+    knobs = Knobs(heartbeat_timeout=2.0, idle_heartbeat=0.2, session_idle=0.3)
+    async with engine_host(temporal, queue, knobs=knobs, external=s3_place.storage(retry_for=30)) as host:
+        saver = outside(host, thread_id)
+        await saver.put(0, {"small": b"1"})
+        s3.front.set(Mood.GONE)
+        putting = asyncio.create_task(saver.put(1, {"big": noise(2 * MB)}))
+        live = host.live(thread_id)
+        commits = live.journal.commits
+        await until(lambda: live.journal.commits > commits + 8)  # heartbeats over more than its idle time
+        s3.front.set(Mood.FINE)
+        await putting
+        assert await outside(host, thread_id).values() == {"big": noise(2 * MB)}
+
+
+async def test_regular_writes_are_dropped_and_no_error_where_the_store_stays_away(
+    temporal: str, queue: str, s3: S3, s3_place: Place
+) -> None:
+    thread_id = new_thread()
+    async with engine_host(temporal, queue, knobs=QUICK, external=s3_place.storage(retry_for=0.5)) as host:
+        saver = outside(host, thread_id)
+        await saver.put(0, {"small": b"1"})
+        s3.front.set(Mood.FAILING)
+        await saver.write(0, "regular", {"out": noise(2 * MB)})
+        with pytest.raises(StorageUnavailable, match="task state to channel 'out'"):
+            await saver.write(0, "state", {"out": noise(2 * MB)}, delta=True)
+        assert await saver.written() == {}
+        s3.front.set(Mood.FINE)
+        await saver.write(0, "regular", {"out": noise(2 * MB)})
+        assert await outside(host, thread_id).written() == {"out": noise(2 * MB)}

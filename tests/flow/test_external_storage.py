@@ -3,14 +3,20 @@
 import json
 from collections.abc import Generator
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 import httpx
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
+from tests.support.large import noise
 from tests.support.object_store import S3, Mood, s3_server
 from tests.support.waiting_sync import until
+
+from agentvisor.langgraph import AgentVisorCheckpointer
 
 pytestmark = pytest.mark.flow
 
@@ -74,7 +80,7 @@ def test_a_graph_of_large_values_runs_once_and_its_state_is_shown(
     stored_in(project, s3.url if kind == "s3" else f"file://{folder}", s3.options if kind == "s3" else {})
     host, thread = project.host(), str(uuid4())
     ended = run(host, thread, sizes)
-    assert ended["status"] == "success", ended
+    assert ended["status"] == "success", json.dumps(ended)[:2000]
     assert host.log.read_text().count("agent_started") == 1
     client = client_of(host)
     values = client.threads.get_state(thread)["values"]
@@ -149,3 +155,26 @@ def test_a_delete_whose_host_was_killed_in_the_middle_is_finished_by_the_next(pr
     assert httpx.delete(f"{host.url}/threads/{thread}", timeout=20).status_code == 204
     assert s3.keys() == []
     assert run(host, thread, {"a": 2 * MB})["status"] == "success"  # the id is usable
+
+
+def test_a_notebook_outside_any_guest_stores_and_reads_large_values(
+    project: Project,
+    s3: S3,
+) -> None:
+    stored_in(project, s3.url, s3.options)
+    host, thread = project.host(), str(uuid4())
+    saver = AgentVisorCheckpointer(endpoint=host.url)
+    config: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    value = noise(5 * MB)
+    checkpoint = empty_checkpoint() | {"channel_values": {"big": value}, "channel_versions": {"big": "1"}}
+    stored = saver.put(config, cast("Checkpoint", checkpoint), {"source": "input", "step": -1}, {"big": "1"})
+    saver.put_writes(stored, [("big", noise(3 * MB, "next")), ("small", 1)], "task")
+    found = AgentVisorCheckpointer(endpoint=host.url).get_tuple(stored)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"big": value}
+    assert found.pending_writes == [("task", "big", noise(3 * MB, "next")), ("task", "small", 1)]
+    assert len(s3.keys()) == 2
+    # Once the log is folded.
+    until(lambda: httpx.get(f"{host.url}/threads/{thread}/storage", timeout=20).json()["external"]["count"] == 2)
+    saver.delete_thread(thread)
+    assert s3.keys() == []

@@ -54,11 +54,8 @@ def test_nested_subgraphs_are_reclaimed_with_the_root_and_one_that_keeps_its_sta
     assert held["namespaces"] <= 2 + 2 * 5 * 2
     history = client.threads.get_history(thread, limit=50)
     assert history
-    count = httpx.post(
-        f"{bounded.hosts[0].url}/threads/{thread}/history",
-        json={"limit": 10, "checkpoint": {"checkpoint_ns": "count"}},
-        timeout=30,
-    ).json()  # fmt: skip
+    asked = {"limit": 10, "checkpoint": {"checkpoint_ns": "count"}}
+    count = httpx.post(f"{bounded.hosts[0].url}/threads/{thread}/history", json=asked, timeout=30).json()
     assert len(count) == 3
     assert count[0]["values"]["calls"] == 8
 

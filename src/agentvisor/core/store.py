@@ -138,15 +138,32 @@ class Store:
         return self.references.get(key, 0) > 0
 
     def add_blob(self, blob: Blob) -> None:
-        """Add it; one that is here already may have been moved to external storage, and is the same otherwise."""
+        """Add it, or take it as the new form of one that is here: the same value, from another base or moved outside.
+
+        A host that adds it may not know that it is here: what its new form rests on must be held all the same, as that
+        host believes it to be.
+        """
         here = self.blobs.get(blob.key)
         if here is None:
             self.blobs[blob.key] = blob
             if blob.base is not None:
                 self.hold([blob.base])
-        elif blob.is_external and not here.is_external and (blob.base, blob.encoding) == (here.base, here.encoding):
+        elif (blob.base, blob.encoding) == (here.base, here.encoding):
+            if blob.is_external and blob.location != here.location:  # the host that sends it knows no other place
+                self.blobs[blob.key] = blob
+                self.freed += here.stored_bytes - blob.stored_bytes
+        elif not self._rests_on(blob.base, blob.key):
             self.blobs[blob.key] = blob
             self.freed += here.stored_bytes - blob.stored_bytes
+            self.hold([blob.base])
+            self.release([here.base])
+
+    def _rests_on(self, base: BlobKey | None, key: BlobKey) -> bool:
+        """Whether decoding `base` needs `key`: the one may not become a difference from the other."""
+        while base is not None and base != key:
+            blob = self.blobs.get(base)
+            base = blob.base if blob is not None else None
+        return base == key
 
     def discard_blob(self, key: BlobKey) -> None:
         """Remove a blob that nothing needs, and what only it needed."""

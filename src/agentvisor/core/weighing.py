@@ -35,20 +35,30 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     not come, and what their delta channels are made of. With `coming`: as it will be once that checkpoint is put,
     whose blobs are here already.
     """
+    size, blobs = _unsheddable(store, coming)
+    return size + sum(blob.stored_bytes for blob in store.chain(blobs))
+
+
+def unsheddable_blobs(store: Store) -> set[BlobKey]:
+    """The values that every compaction must carry; what they are based on is not among them."""
+    return _unsheddable(store, None)[1]
+
+
+def _unsheddable(store: Store, coming: Checkpoint | None) -> tuple[int, set[BlobKey]]:
     heads = _live_heads(store, coming)
     blobs = {key for head in heads.values() for key in head.channels.values() if key is not None}
     size = sum(head.stored_bytes + _fixed_bytes(store, head.namespace) for head in heads.values())
     for namespace, head in heads.items():
-        size += _writes_bytes(store, head.key)
+        size += _writes_bytes(store, head.key, blobs)
         projection = store.projections.get(head.key)
         size += projection.stored_bytes if projection is not None else 0
         for checkpoint_id, channels in _needed_by(store, namespace, head).items():
             key = CheckpointKey(namespace, checkpoint_id)
-            size += 160 + _writes_bytes(store, key, channels)
+            size += 160 + _writes_bytes(store, key, blobs, channels)
             blobs.update(_seeds(store, key, channels))
     for namespace, orphans in store.orphans.items():
-        size += sum(_writes_bytes(store, CheckpointKey(namespace, one)) for one in orphans)
-    return size + sum(blob.stored_bytes for blob in store.chain(blobs))
+        size += sum(_writes_bytes(store, CheckpointKey(namespace, one), blobs) for one in orphans)
+    return size, blobs
 
 
 def stale_namespaces(store: Store, head: CheckpointId | None) -> list[Namespace]:
@@ -81,18 +91,20 @@ def _needed_by(store: Store, namespace: Namespace, head: Checkpoint) -> dict[Che
                  [one for one in group.values() if one.checkpoint_id != head.checkpoint_id])  # fmt: skip
 
 
-def _writes_bytes(store: Store, key: CheckpointKey, channels: set[str] | None = None) -> int:
-    """Of the writes under a checkpoint that may not go; of an ancestor those to delta channels."""
+def _writes_bytes(store: Store, key: CheckpointKey, blobs: set[BlobKey], channels: set[str] | None = None) -> int:
+    """Of the writes under a checkpoint that may not go; of an ancestor those to delta channels. Adds their blobs."""
     size = 0
     for task_id, task in store.tasks.get(key, {}).items():
         whole = channels is None and any(write.is_state and idx >= 0 for idx, write in task.writes.items())
-        kept = sum(
-            write.stored_bytes
+        kept = [
+            write
             for idx, write in task.writes.items()
             if whole or (not write.may_go if channels is None else idx >= 0 and write.channel in channels)
-        )
+        ]
         if kept:
-            size += kept + len(task_id) + len(task.path) + len(key.namespace) + 96
+            size += sum(write.stored_bytes for write in kept)
+            size += len(task_id) + len(task.path) + len(key.namespace) + 96
+            blobs.update(write.key for write in kept if write.key is not None)
     return size
 
 

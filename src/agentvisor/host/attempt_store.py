@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from google.protobuf.struct_pb2 import Struct
-
 from agentvisor.core.applying import apply
 from agentvisor.core.copying import is_part_of
-from agentvisor.core.delta import histories
 from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
@@ -23,7 +20,6 @@ from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
     Checkpoint,
-    CheckpointTuple,
     DeleteForRuns,
     Operation,
     Prune,
@@ -40,19 +36,24 @@ from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.incoming import Incoming
 from agentvisor.host.journal import Urgency
 from agentvisor.host.metrics import MOVED_VALUES
+from agentvisor.host.store_replies import (
+    PAGE_BYTES,
+    STORED,
+    blobs_page,
+    delta_history,
+    found,
+    keeps_latest,
+    list_page,
+    part_reply,
+)
 from agentvisor.protocol.convert import (
-    blob_to_message,
     checkpoint_from_message,
     operation_to_bytes,
     projection_from_message,
-    tuple_to_message,
     writes_from_message,
-    writes_to_message,
 )
 from agentvisor.protocol.v1 import store_pb2
 
-PAGE_BYTES = 2_000_000
-"""Of a reply to the SDK; gRPC's default limit is 4 MB."""
 _NAMED = 3
 """Channels that an error names."""
 _BATCH_BYTES = 512_000
@@ -117,7 +118,7 @@ class AttemptStore:
                 return await self._put_writes(request.put_writes)
             case "put_part":
                 await self._incoming.uploads.take(request.put_part)
-                return _STORED
+                return STORED
             case "project":
                 return self._project(request.project)
             case "get":
@@ -162,7 +163,7 @@ class AttemptStore:
             durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
         await durable
         await self.boundary.pass_by(checkpoint.namespace)
-        return _STORED
+        return STORED
 
     def _check_state(self, checkpoint: Checkpoint, names: Mapping[BlobKey, str], fresh: Mapping[BlobKey, Blob]) -> None:
         try:
@@ -200,7 +201,12 @@ class AttemptStore:
         async with self._putting:
             durable = self._log([operation], Urgency.NOW)
         await durable
-        return _STORED
+        return STORED
+
+    @property
+    def is_storing(self) -> bool:
+        """Whether a request is still on its way into the log: external storage may keep it waiting."""
+        return self._putting.locked()
 
     @property
     def share(self) -> float:
@@ -232,7 +238,7 @@ class AttemptStore:
         if message.left_out:
             self._door.note_dropped(writes, message.left_out)
         if not message.writes:
-            return _STORED
+            return STORED
         if self._is_short(writes) or any(write.key for write in message.writes):
             durable = await self._log_large(message, all_out=self._is_short(writes))
         else:
@@ -240,7 +246,7 @@ class AttemptStore:
             durable = None if admitted is None else self._log([admitted], Urgency.SOON)
         if durable is not None:
             await durable
-        return _STORED
+        return STORED
 
     def _is_short(self, writes: TaskWrites) -> bool:
         """Whether writes would be dropped or refused for want of room, and there is another place for them."""
@@ -288,7 +294,7 @@ class AttemptStore:
         projection = projection_from_message(message)
         self._door.check_projection(projection)
         self._log([projection], Urgency.LAZY)
-        return _STORED
+        return STORED
 
     async def _owned(self, operation: Operation) -> Operation:
         """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
@@ -342,99 +348,8 @@ class AttemptStore:
         return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
 
 
-STRATEGIES = {"keep_latest": True, "delete": False}
-_STORED = store_pb2.StoreReply(stored=store_pb2.Stored())
-
-
-def keeps_latest(asked: store_pb2.PruneThread) -> bool:
-    """Whether a strategy keeps the newest checkpoints, or nothing; `InvalidInput` for one that does not exist."""
-    if asked.strategy not in STRATEGIES:
-        raise InvalidInput(
-            f"there is no prune strategy {asked.strategy[:40]!r}: use 'keep_latest' or 'delete'", field="strategy"
-        )
-    return STRATEGIES[asked.strategy]
-
-
-def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
-    """The reply to a get; there may be no such checkpoint."""
-    reply = store_pb2.StoreReply(found=store_pb2.Found())
-    if one is not None:
-        reply.found.tuple.CopyFrom(tuple_to_message(one))
-    return reply
-
-
 def _size(blobs: Mapping[BlobKey, Blob]) -> int:
     return sum(blob.stored_bytes for blob in blobs.values())
-
-
-def part_reply(data: bytes) -> store_pb2.StoreReply:
-    """The reply to a request for a part."""
-    return store_pb2.StoreReply(part=store_pb2.Part(data=data))
-
-
-def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
-    """As many as fit; the SDK asks again for the rest."""
-    reply, size = store_pb2.StoreReply(blobs=store_pb2.Blobs()), 0
-    for blob in blobs:
-        if size and size + blob.stored_bytes > PAGE_BYTES:
-            break
-        message = blob_to_message(blob)
-        message.ClearField("location")  # of no use to the SDK, which asks for the data in parts
-        reply.blobs.blobs.append(message)
-        size += blob.stored_bytes
-    return reply
-
-
-def delta_history(store: Store, asked: store_pb2.DeltaHistory) -> store_pb2.StoreReply:
-    """What the delta channels of a checkpoint are made of: writes of its ancestors, from the nearest value on."""
-    reply = store_pb2.StoreReply(delta_history=store_pb2.DeltaHistories())
-    wanted = CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None
-    for channel, history in histories(store, Namespace(asked.namespace), wanted, tuple(asked.channels)).items():
-        message = reply.delta_history.channels.add(channel=channel, seed=history.seed or b"")
-        message.writes.extend(writes_to_message(one) for one in history.writes)
-    return reply
-
-
-def list_page(thread: Thread, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
-    """A page of one thread's checkpoints, newest first."""
-    reply, size = store_pb2.StoreReply(listed=store_pb2.Listed()), 0
-    for checkpoint in _listed(thread, asked):
-        if size > PAGE_BYTES:
-            reply.listed.more = True
-            break
-        one = CheckpointTuple(checkpoint, thread.store.pending(checkpoint.key))
-        size += checkpoint.stored_bytes + sum(writes.stored_bytes for writes in one.pending)
-        reply.listed.checkpoints.append(
-            store_pb2.ListedCheckpoint(thread_id=thread.thread_id, tuple=tuple_to_message(one))
-        )
-    return reply
-
-
-def _listed(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
-    left = asked.limit if asked.HasField("limit") else None
-    after = (asked.after_id, asked.after_namespace) if asked.after_id else None
-    for checkpoint in thread.store.newest_first(
-        Namespace(asked.namespace) if asked.HasField("namespace") else None,
-        checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
-        before=CheckpointId(asked.before) if asked.before else None,
-    ):
-        if after is not None and (checkpoint.checkpoint_id, checkpoint.namespace) >= after:
-            continue
-        if not matches(checkpoint.metadata, asked.filter):
-            continue
-        if left is not None:
-            if left == 0:
-                return
-            left -= 1
-        yield checkpoint
-
-
-def matches(metadata: bytes, wanted: Struct) -> bool:
-    """Every wanted key is there with an equal value."""
-    if not wanted.fields:
-        return True
-    fields = Struct.FromString(metadata).fields
-    return all(key in fields and fields[key] == value for key, value in wanted.fields.items())
 
 
 def batches(blobs: list[Blob]) -> Iterator[PutBlobs]:

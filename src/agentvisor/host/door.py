@@ -10,6 +10,7 @@ from agentvisor.core.errors import InvalidInput, StateTooLarge, ValueTooLarge
 from agentvisor.core.records import Checkpoint, CheckpointKey, Projection, TaskWrites
 from agentvisor.core.thread import Thread
 from agentvisor.host.metrics import DROPPED_WRITES, NEAR_LIMIT
+from agentvisor.host.pending_sizes import PendingSizes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
 
@@ -41,6 +42,7 @@ class Door:
         """At most what cannot be left out; made exact when it comes near the limit."""
         self._near = False
         self._dropping: set[CheckpointKey] = set()
+        self._pending = PendingSizes(thread.store)
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 
@@ -131,6 +133,7 @@ class Door:
                         self._limits.max_inline_value, "storage.max_inline_value",
                         "store a reference to large data instead")  # fmt: skip
         self.check_state(kept.stored_bytes, None)
+        self._pending.will_write(kept.key, kept.task_id)
         return kept
 
     def _must_go(self, writes: TaskWrites) -> bool:
@@ -152,9 +155,8 @@ class Door:
 
     def _sizes(self, writes: TaskWrites) -> tuple[int, int]:
         """Bytes and number of a super-step's pending writes, with these."""
-        stored = self._thread.store.tasks.get(writes.key, {})
-        there = [one for task_id, task in stored.items() if task_id != writes.task_id for one in task.writes.values()]
-        return sum(one.stored_bytes for one in there) + writes.stored_bytes, len(there) + len(writes.writes)
+        others = self._pending.beside(writes.key, writes.task_id)
+        return others.stored_bytes + writes.stored_bytes, others.writes + len(writes.writes)
 
     def _is_full(self, writes: TaskWrites) -> bool:
         limits = self._limits

@@ -17,7 +17,7 @@ from temporalio.api.workflowservice.v1 import (
     RespondActivityTaskFailedRequest,
     SignalWorkflowExecutionRequest,
 )
-from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -125,7 +125,10 @@ class JournalCalls:
                 rpc_timeout=self._timeout,
                 reject_condition=QueryRejectCondition.NOT_OPEN,
             )
-        except WorkflowQueryRejectedError:
+        except WorkflowQueryRejectedError as error:
+            # A question that was under way while the thread continued as new: its next execution knows.
+            if error.status is WorkflowExecutionStatus.CONTINUED_AS_NEW:
+                return None
             return thread_pb2.ReadAttemptReply(current=False)
         except WorkflowQueryFailedError:
             return None

@@ -14,6 +14,7 @@ from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, 
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
+from agentvisor.core.weighing import unsheddable_blobs
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.external.attempt_objects import AttemptObjects
@@ -153,8 +154,8 @@ class LiveAttempt:
             raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
         store = thread.store
         store.keep = thread.settings.checkpoint_history  # as the workflow does, operation by operation
-        heads = [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
-        keys = [key for head in heads for key in head.channels.values() if key is not None]
+        # What the agent reads first, and what the door must know the size of.
+        keys = sorted(unsheddable_blobs(store))
         for blob in await self._load(keys) if keys else ():
             store.add_blob(blob)
         self._objects = self._objects_of(thread)
@@ -327,7 +328,8 @@ class LiveAttempt:
                     return None
                 if cancel.done():
                     cancel.result()
-                if done or busy == self.session_calls:
+                quiet = busy == self.session_calls and not self.store.result().is_storing
+                if done or quiet:
                     return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
             for task in (cancel, fenced, stopping):

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import PAGE_BYTES, blobs_page, delta_history, found, list_page, part_reply
+from agentvisor.host.store_replies import PAGE_BYTES, blobs_page, delta_history, found, list_page, part_reply
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 

@@ -13,6 +13,7 @@ from typing import cast
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.store import Store
+from agentvisor.host.render_delta import Ancestors, delta_json, made_of
 from agentvisor.host.render_msgpack import Plain
 from agentvisor.host.render_tasks import Task, followers, tasks_of
 from agentvisor.host.render_typed import Json, jsonable, render
@@ -33,6 +34,8 @@ class ThreadStates:
     thread_id: ThreadId
     store: Store
     blobs: Blobs
+    ancestors: Ancestors = field(default_factory=dict[Namespace, Store])
+    """What delta channels are made of."""
     rendered: dict[BlobKey, Json] = field(default_factory=dict[BlobKey, Json])
     """Values that were rendered already: the checkpoints of a history share most of them."""
 
@@ -69,7 +72,12 @@ class ThreadStates:
         names = shown_channels(self.store, checkpoint)
         if len(names) == 1 and names[0].startswith("__"):
             return self._value(checkpoint, names[0])
-        return {name: self._value(checkpoint, name) for name in names if checkpoint.channels.get(name) is not None}
+        deltas = made_of(checkpoint, self.ancestors)
+        return {
+            name: delta_json(deltas[name], self.blobs) if name in deltas else self._value(checkpoint, name)
+            for name in names
+            if name in deltas or checkpoint.channels.get(name) is not None
+        }
 
     def interrupts(self) -> dict[str, Json]:
         """The questions that wait for an answer, by the root's task."""

@@ -95,8 +95,10 @@ def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequenc
         name=projected.name,
         path=render("json", projected.path.encode()),
         subgraph=projected.subgraph,
-        error=next((_value(one, blobs) for one in writes if one.channel == _ERROR), None),
-        asked=list(chain.from_iterable(_questions(_value(one, blobs)) for one in writes if one.channel == _INTERRUPT)),
+        error=next((write_value(one, blobs) for one in writes if one.channel == _ERROR), None),
+        asked=list(
+            chain.from_iterable(_questions(write_value(one, blobs)) for one in writes if one.channel == _INTERRUPT)
+        ),
         finished=bool(output),
         result=_result(output, outputs, blobs) if output else None,
     )
@@ -110,11 +112,11 @@ def _result(output: Sequence[Write], outputs: Sequence[str] | None, blobs: Value
     """What it wrote to the channels that are state; several writes to one are {"$writes": [...]}."""
     for one in output:
         if one.channel == _RETURN:
-            return _value(one, blobs)
+            return write_value(one, blobs)
     gathered: dict[str, list[Json]] = {}
     for one in output:
         if one.channel in outputs if outputs else not one.channel.startswith(("__", "branch:", "join:")):
-            gathered.setdefault(one.channel, []).append(_value(one, blobs))
+            gathered.setdefault(one.channel, []).append(write_value(one, blobs))
     result: dict[str, Json] = {
         name: values[0] if len(values) == 1 else {"$writes": values} for name, values in gathered.items()
     }
@@ -123,7 +125,7 @@ def _result(output: Sequence[Write], outputs: Sequence[str] | None, blobs: Value
     return result
 
 
-def _value(write: Write, blobs: Values) -> Json:
+def write_value(write: Write, blobs: Values) -> Json:
     if write.key is not None:
         found = blobs.get(write.key)
         return {"__type__": "missing", "key": write.key.hex()} if found is None else render(*found)

@@ -13,12 +13,12 @@ from agentvisor.core import ids
 from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import RunKind
-from agentvisor.host.attempt_store import keeps_latest
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.live_attempt import LiveAttempt, answered
 from agentvisor.host.outside_reads import OutsideReads
 from agentvisor.host.rehearsal import rehearse
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.store_replies import keeps_latest
 from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import check_free, put_copy, read_whole
 from agentvisor.protocol.v1 import run_pb2, store_pb2

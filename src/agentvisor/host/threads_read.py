@@ -77,9 +77,7 @@ class ThreadReader:
             elif reply.revision != revision:
                 return None
             else:
-                whole.store.checkpoints.extend(reply.thread.store.checkpoints)
-                whole.store.orphans.extend(reply.thread.store.orphans)
-                whole.store.projections.extend(reply.thread.store.projections)
+                whole.store.MergeFrom(reply.thread.store)
             if not reply.cursor:
                 return thread_from_message(whole)
             page.cursor = reply.cursor

@@ -19,6 +19,9 @@ from agentvisor.host.workflow.thread import ThreadWorkflow
 _CACHED_THREADS = 200
 """Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
 
+_TASK_SECONDS = 8
+"""How long a step of a workflow may take; Temporal itself waits 10 s."""
+
 _STICKY = timedelta(seconds=2)
 """For so long, what asks for a thread waits for the host that has it in memory, and may have been killed."""
 
@@ -52,6 +55,7 @@ async def workers(
         activities=[attempts.run],
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
+    _allow_long_steps(shared)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(shared)
         await stack.enter_async_context(own)
@@ -63,3 +67,14 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     # Core and protocol are pure: importing them anew for each thread would cost memory and start-up.
     restrictions = SandboxRestrictions.default.with_passthrough_modules("agentvisor", "google.protobuf")
     return SandboxedWorkflowRunner(restrictions=restrictions)
+
+
+def _allow_long_steps(worker: Worker) -> None:
+    """The SDK takes a step of 2 s for a deadlock and fails it, each time it is tried.
+
+    Our workflow cannot hang, but to make a thread of thousands of namespaces smaller takes seconds on a busy machine:
+    it would be stuck for ever. There is no public setting but the debug mode, which does more than that.
+    """
+    inner = worker._workflow_worker  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if inner is not None:
+        inner._deadlock_timeout_seconds = _TASK_SECONDS  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -14,7 +14,8 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import stored_bytes
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
-from agentvisor.protocol.threads import store_to_message, thread_to_message
+from agentvisor.protocol.stores import add_loose, checkpoints_to_message, loose_parts
+from agentvisor.protocol.threads import thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
@@ -29,27 +30,38 @@ KEYWORDS = 20
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
-    """The records that were asked for, from the cursor on, about PAGE_BYTES of them with the runs."""
-    first = asked.cursor == 0
-    message = thread_to_message(thread, (), blobs=False, whole_run=RunId(asked.whole_run_id))
+    """What was asked for, from the cursor on, about PAGE_BYTES of them with the runs; what has no checkpoint last.
+
+    The cursor is one more than a position, so that runs may have the first page to themselves.
+    """
+    store, first = thread.store, asked.cursor == 0
+    selected = _selected(store, asked)
+    loose = [] if asked.without_checkpoints else list(loose_parts(store))
+    message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
     if first:
         _leave_out_runs(message, asked.whole_run_id)
     else:
         message.ClearField("runs")
-    selected = _selected(thread.store, asked)
-    page, size, position = list[Checkpoint](), message.ByteSize(), max(0, asked.cursor - 1)
-    while position < len(selected):
-        checkpoint = selected[position]
-        cost = checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
-        if (page or first) and size + cost > PAGE_BYTES:
+    begins = max(0, asked.cursor - 1)
+    size, position, many = message.ByteSize(), begins, len(selected) + len(loose)
+    while position < many:
+        if position < len(selected):
+            part = checkpoints_to_message(store, [selected[position]])
+            cost = part.ByteSize()
+        else:
+            part = loose[position - len(selected)]
+            cost = part.ByteSize() + 8
+        if (position > begins or first) and size + cost > PAGE_BYTES:
             break
+        if isinstance(part, thread_pb2.Store):
+            message.store.MergeFrom(part)
+        else:
+            add_loose(message.store, part)
         size += cost
-        page.append(checkpoint)
         position += 1
-    message.store.CopyFrom(store_to_message(thread.store, page, blobs=False))
     return thread_pb2.ReadThreadReply(
         thread=message,
-        cursor=position + 1 if position < len(selected) else 0,
+        cursor=position + 1 if position < many else 0,
         unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
         revision=thread.revision,
     )

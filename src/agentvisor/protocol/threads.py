@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agentvisor.core.errors import Unavailable
-from agentvisor.core.ids import Namespace, RunId, ThreadId
-from agentvisor.core.records import Checkpoint
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
-from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
-    blob_from_message,
-    blob_to_message,
-    bone_from_message,
-    bone_to_message,
-    checkpoint_from_message,
-    checkpoint_to_message,
-    projection_from_message,
-    projection_to_message,
     struct_to_bytes,
-    writes_from_message,
-    writes_to_message,
 )
-from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.stores import store_from_message, store_to_message
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
 
 def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
@@ -106,56 +93,12 @@ def _attempt_from_message(message: run_pb2.AttemptRecord) -> Attempt:
     )
 
 
-def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: bool) -> thread_pb2.Store:
-    """The part of a store that belongs to these checkpoints; writes without a checkpoint always come along."""
-    chosen = list(checkpoints)
-    keys = {one.key for one in chosen}
-    wanted = [
-        key for key in store.tasks if key in keys or key.checkpoint_id not in store.checkpoints.get(key.namespace, {})
-    ]
-    return thread_pb2.Store(
-        checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
-        orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
-        projections=[
-            projection_to_message(one)
-            for key, one in store.projections.items()
-            if key in keys or not store.is_here(key)
-        ],
-        blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
-        bones=[bone_to_message(one) for group in store.bones.values() for one in group.values()],
-        channels=[
-            thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
-            for namespace, names in store.channels.items()
-        ],
-    )
-
-
-def store_from_message(message: thread_pb2.Store) -> Store:
-    store = Store()
-    for found in message.checkpoints:
-        store.put_checkpoint(checkpoint_from_message(found.checkpoint))
-    for writes in message.orphans:
-        store.put_writes(writes_from_message(writes))
-    for projection in message.projections:
-        store.project(projection_from_message(projection))
-    for names in message.channels:
-        store.channels[Namespace(names.namespace)] = tuple(names.channels)
-    for bone in message.bones:
-        store.add_bone(bone_from_message(bone))
-    for blob in message.blobs:
-        store.add_blob(blob_from_message(blob))
-    return store
-
-
 def thread_to_message(
-    thread: Thread,
-    checkpoints: Iterable[Checkpoint] | None = None,
-    *,
-    blobs: bool = True,
-    whole_run: RunId | None = None,
+    thread: Thread, store: thread_pb2.Store | None = None, *, whole_run: RunId | None = None
 ) -> thread_pb2.Thread:
-    """A thread; where they are given, with these checkpoints only, and with only this run's input and output."""
-    chosen = thread.store.all_checkpoints() if checkpoints is None else checkpoints
+    """A thread; where they are given, with this part of its store, and with only this run's input and output."""
+    if store is None:
+        store = store_to_message(thread.store, thread.store.all_checkpoints(), blobs=True)
     message = thread_pb2.Thread(
         version=STATE_VERSION,
         thread_id=thread.thread_id,
@@ -163,7 +106,7 @@ def thread_to_message(
         updated_at_ms=thread.updated_at_ms,
         state_updated_at_ms=thread.state_updated_at_ms,
         config=run_pb2.PinnedConfig(pending_writes_enabled=thread.pending_writes_enabled),
-        store=store_to_message(thread.store, chosen, blobs=blobs),
+        store=store,
         runs=[run_to_message(run, whole=whole_run in (None, run.run_id)) for run in thread.runs.values()],
         compactions=thread.compactions,
         failure=thread.failure,

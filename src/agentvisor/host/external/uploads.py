@@ -16,8 +16,8 @@ PART_MOST = 1024 * 1024
 """Bytes of one part."""
 _AT_A_TIME = 4
 """Values of the largest size whose parts may be here at a time; of more, those that waited longest are forgotten."""
-_MOST = 1024
-"""Uploads, however small."""
+_FILE = 8
+"""How many times the largest size the file may have, with what was forgotten and collected in between."""
 
 
 class _File:
@@ -33,14 +33,16 @@ class _File:
     def write(self, data: bytes, offset: int) -> None:
         os.pwrite(self._descriptor, data, offset)
 
-    def read(self, size: int) -> bytes:
-        return os.pread(self._descriptor, size, 0)
+    def read(self, size: int, offset: int) -> bytes:
+        return os.pread(self._descriptor, size, offset)
 
 
 @dataclass(slots=True)
 class _Upload:
+    file: _File
+    begin: int
+    """Where it is in the file."""
     total: int
-    file: _File = field(default_factory=_File)
     parts: dict[int, int] = field(default_factory=dict[int, int])
     """Length by offset."""
 
@@ -50,12 +52,14 @@ class _Upload:
 
 
 class Uploads:
-    """The uploads of one attempt. The files have no names: they go with the process, however it ends."""
+    """The uploads of one attempt, in one file that goes with the process, however it ends."""
 
     def __init__(self, max_bytes: int, setting: str) -> None:
         self._max = max_bytes
         self._setting = setting
         self._uploads: OrderedDict[bytes, _Upload] = OrderedDict()
+        self._file: _File | None = None
+        self._end = 0
 
     async def take(self, part: store_pb2.PutPart) -> None:
         """Keep a part; the same one may come twice, and any may come first."""
@@ -66,33 +70,41 @@ class Uploads:
                 size=str(part.total),
                 limit=str(self._max),
             )
+        length = len(part.data)
+        if not 0 < length <= PART_MOST or part.offset + length > part.total:
+            raise InvalidInput(f"a part of {length} bytes at {part.offset} is not one of {part.total} bytes")
         upload = self._uploads.get(part.upload)
         if upload is None:
-            self._make_room(part.total)
-            upload = self._uploads[part.upload] = _Upload(part.total)
-        length = len(part.data)
-        known = upload.parts.get(part.offset, length)
-        if not 0 < length <= PART_MOST or part.total != upload.total or part.offset + length > upload.total:
-            raise InvalidInput(f"a part of {length} bytes at {part.offset} is not one of {upload.total} bytes")
-        if known != length:
-            raise InvalidInput(f"two parts at {part.offset} differ in length")
+            upload = self._uploads[part.upload] = self._begun(part.total)
+        if part.total != upload.total or upload.parts.get(part.offset, length) != length:
+            raise InvalidInput(f"a part of {length} bytes at {part.offset} contradicts one that came before")
         self._uploads.move_to_end(part.upload)
-        await asyncio.to_thread(upload.file.write, part.data, part.offset)
+        await asyncio.to_thread(upload.file.write, part.data, upload.begin + part.offset)
         upload.parts[part.offset] = length
 
     async def collect(self, name: bytes, size: int) -> bytes:
         """All the data of an upload, which is forgotten; `Corrupt` where a part of it has not come."""
-        upload = self._uploads.pop(name, None)
+        upload = self._uploads.get(name)
+        self.forget(name)
         if upload is None or not upload.is_complete or upload.total != size:
             raise Corrupt("a value was announced whose parts have not all come: it must be sent again")
-        return await asyncio.to_thread(upload.file.read, size)
+        return await asyncio.to_thread(upload.file.read, size, upload.begin)
 
     def forget(self, name: bytes) -> None:
         """Drop what has come of an upload, if anything."""
         self._uploads.pop(name, None)
+        if not self._uploads:
+            self._file, self._end = None, 0
 
-    def _make_room(self, size: int) -> None:
+    def _begun(self, size: int) -> _Upload:
+        if self._end + size > _FILE * self._max:
+            self._uploads.clear()
+            self._file, self._end = None, 0
         there = sum(one.total for one in self._uploads.values())
-        while self._uploads and (there + size > _AT_A_TIME * self._max or len(self._uploads) >= _MOST):
+        while self._uploads and there + size > _AT_A_TIME * self._max:
             _, oldest = self._uploads.popitem(last=False)
             there -= oldest.total
+        if self._file is None:
+            self._file = _File()
+        begin, self._end = self._end, self._end + size
+        return _Upload(self._file, begin, size)

@@ -166,6 +166,7 @@ class ThreadWorkflow:
         if came.gap:
             # Cannot happen while the rules hold; nothing is applied past it, and the thread says so.
             thread.failure = f"journal gap in attempt {log.attempt} of run {log.run_id}: {came.first_seq} expected"
+            counted(Counted.FAILED, "journal_gap")
             return
         thread.apply(operations_from(came.fresh), source_of(log), _now_ms())
 
