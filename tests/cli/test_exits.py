@@ -88,6 +88,8 @@ async def test_dev_says_which_port_is_taken_and_which_folder_cannot_be_written_t
     ended = await run_command(*dev)
     assert ended.code == 7
     assert ended.err.splitlines()[-1].startswith(f"agentvisor: the data folder {tmp_path / 'file' / 'data'} cannot be")
+    assert f"no agents are configured in {tmp_path}" in ended.err
+    assert "./agent.py:graph" in ended.err
     with socket.create_server(("127.0.0.1", grpc)):
         ended = await run_command(*dev)
     assert ended.code == 7

@@ -107,6 +107,14 @@ class VictimThread:
     def did_in_attempt(self, attempt: int) -> set[str]:
         return {str(one["what"]) for one in self.effects() if one["attempt"] == attempt}
 
+    def attempts(self, prefix: str) -> dict[str, list[int]]:
+        """For what follows a prefix: the attempts in which that was done."""
+        found: dict[str, list[int]] = {}
+        for one in self.effects():
+            if str(one["what"]).startswith(prefix):
+                found.setdefault(str(one["what"]).removeprefix(prefix), []).append(int(one["attempt"]))
+        return found
+
     def stored(self) -> set[str]:
         """The checkpoints that were acknowledged to the thread's agents."""
         said = [what.removeprefix("stored ") for what in self.did() if what.startswith("stored ")]
@@ -166,3 +174,21 @@ def is_one_line(history: list[dict[str, Any]]) -> bool:
     """Whether each checkpoint is the parent of the next: no fork."""
     parents = [one["parent_checkpoint"]["checkpoint_id"] for one in history[:-1]]
     return parents == [one["checkpoint"]["checkpoint_id"] for one in history[1:]]
+
+
+def check_steps(thread: VictimThread, run: dict[str, Any], steps: int) -> None:
+    """Fail unless a run of agents/steps.py is complete: nothing acknowledged is missing, or was done again."""
+    assert run["status"] == "success", run["error"]
+    assert thread.values()["done"] == list(range(1, steps + 1))
+    history = thread.history()
+    assert thread.stored() <= {one["checkpoint"]["checkpoint_id"] for one in history}
+    assert is_one_line(history)
+    stored = thread.attempts("stored step ")
+    assert len(stored) >= steps // 2
+    done = thread.attempts("did step ")
+    again = {
+        number: attempts
+        for number, attempts in done.items()
+        if number in stored and max(attempts) > min(stored[number])
+    }
+    assert not again, "steps that were done in a later attempt than the one that was told that they are durable"

@@ -2,7 +2,16 @@
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import SECONDS, VictimThread, host_of, is_alive, is_one_line, victim_host, warm_by_default
+from tests.flow.deaths import (
+    SECONDS,
+    VictimThread,
+    check_steps,
+    host_of,
+    is_alive,
+    is_one_line,
+    victim_host,
+    warm_by_default,
+)
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
@@ -73,3 +82,16 @@ def test_a_host_that_is_told_to_stop_gives_its_run_to_another_and_uses_up_no_res
     victim.stop()
     thread.on(next(host for host in hosts if host is not victim))
     assert finishes(thread, run) == ["host_stopped", "paused"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_run_outlives_one_host_after_the_other(zygote_project: Project) -> None:
+    host = victim_host(zygote_project)
+    thread = VictimThread(zygote_project, host)
+    run = thread.graph("steps", {"wanted": 40, "pause": 0.01})
+    for number in (7, 19, 30):
+        thread.until_it(f"stored step {number}")
+        thread.host.kill()
+        thread.on(victim_host(zygote_project))
+    check_steps(thread, thread.ended(run), 40)

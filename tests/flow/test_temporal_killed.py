@@ -3,13 +3,12 @@
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import psutil
 import pytest
 from langgraph_sdk.errors import APIStatusError
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread, is_one_line, victim_host
+from tests.flow.deaths import VictimThread, check_steps, victim_host
 from tests.support.temporal import TemporalProcess
 
 pytestmark = pytest.mark.flow
@@ -32,25 +31,12 @@ def outage(temporal: TemporalProcess, seconds: float) -> None:
     asyncio.run(temporal.start())
 
 
-def check(thread: VictimThread, run: dict[str, Any]) -> None:
-    """Nothing acknowledged is missing, nothing acknowledged was done again."""
-    assert run["status"] == "success", run["error"]
-    assert thread.values()["done"] == list(range(1, STEPS + 1))
-    history = thread.history()
-    assert thread.stored() <= {one["checkpoint"]["checkpoint_id"] for one in history}
-    assert is_one_line(history)
-    first = thread.did_in_attempt(1)
-    durable = [number for number in range(1, STEPS + 1) if f"stored step {number}" in first]
-    assert len(durable) >= 5
-    assert {number: thread.did()[f"did step {number}"] for number in durable} == dict.fromkeys(durable, 1)
-
-
 def test_a_run_outlives_an_outage_without_a_restart(own_project: Project, temporal_process: TemporalProcess) -> None:
     thread, run = start(own_project, "30s")
     outage(temporal_process, 0.5)
     ended = thread.ended(run)
     assert [one["ending"] for one in ended["attempts"]] == ["completed"]
-    check(thread, ended)
+    check_steps(thread, ended, STEPS)
 
 
 def test_after_an_outage_longer_than_the_heartbeat_timeout_the_run_is_restarted(
@@ -60,7 +46,7 @@ def test_after_an_outage_longer_than_the_heartbeat_timeout_the_run_is_restarted(
     outage(temporal_process, 3)
     ended = thread.ended(run)
     assert [one["ending"] for one in ended["attempts"]] == ["host_gone", "completed"]
-    check(thread, ended)
+    check_steps(thread, ended, STEPS)
 
 
 def test_the_server_that_dev_has_started_is_started_again(zygote_project: Project) -> None:
@@ -70,7 +56,7 @@ def test_the_server_that_dev_has_started_is_started_again(zygote_project: Projec
     thread.until_it("stored step 5")
     (server,) = [one for one in psutil.Process(host.pid).children() if one.name() == "temporal"]
     server.kill()
-    check(thread, thread.ended(run))
+    check_steps(thread, thread.ended(run), STEPS)
 
 
 def test_a_run_that_is_asked_for_during_an_outage_is_refused_or_done(
@@ -98,4 +84,4 @@ def test_a_run_outlives_one_outage_after_the_other(own_project: Project, tempora
     for number in range(6, STEPS - 5, 3):
         thread.until_it(f"stored step {number}")
         outage(temporal_process, 0.1)
-    check(thread, thread.ended(run))
+    check_steps(thread, thread.ended(run), STEPS)

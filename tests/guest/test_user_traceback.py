@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentvisor.guest.plain_json import encode
-from agentvisor.guest.user_traceback import UserTraceback
+from agentvisor.guest.user_traceback import MAX_BYTES, UserTraceback, readable
 
 
 def frames(told: UserTraceback) -> list[str]:
@@ -43,3 +43,38 @@ def test_our_own_frames_are_left_out() -> None:
         encode(object(), "output")
     told = UserTraceback.of(error.value)
     assert frames(told)[0] == __file__
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+def chained(length: int) -> Exception:
+    error = last = ValueError("last")
+    for _ in range(length):
+        last.__cause__ = last = ValueError("earlier")
+    return error
+
+
+@pytest.mark.parametrize(
+    "error, error_type, message",
+    [
+        (ValueError("\ud800 é"), "ValueError", "\\ud800 é"),
+        (Odd(), "Odd", "its text is not known: __str__ raised SystemExit"),
+        (chained(10_000), "ValueError", "last"),
+    ],
+    ids=["surrogate", "silent", "chain"],
+)
+def test_every_error_is_told_however_odd(error: Exception, error_type: str, message: str) -> None:
+    told = UserTraceback.of(error)
+    assert (told.error_type, told.message) == (error_type, message)
+    assert max(len(part.encode()) for part in told) <= MAX_BYTES
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "€", "𐍈"])
+def test_a_long_text_keeps_its_beginning_and_its_end(letter: str) -> None:
+    kept = readable("begin" + letter * 1_000_000 + "end")
+    assert kept.startswith(f"begin{letter}")
+    assert kept.endswith(f"{letter}end")
+    assert 15_900 < len(kept.encode()) <= MAX_BYTES

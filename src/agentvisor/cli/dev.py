@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -55,7 +56,19 @@ def dev(
         "temporal.address": temporal_address,
     }
     loaded = load_config(config, environ=os.environ, overrides=overrides)
+    if not loaded.agents:
+        print(no_agents(loaded.base_dir), file=sys.stderr)
     run_dev(loaded, reload=not no_reload, ready=tell_ready)
+
+
+def no_agents(folder: Path) -> str:
+    """What to do where nothing can be run: mostly it is the wrong folder."""
+    return (
+        f"agentvisor: no agents are configured in {folder}: add one to {folder / 'agentvisor.yaml'}, as in\n"
+        "  agents:\n"
+        "    agent: ./agent.py:graph\n"
+        "and start `agentvisor dev` again, or start it with --config FOLDER"
+    )
 
 
 def tell_ready(url: str) -> None:

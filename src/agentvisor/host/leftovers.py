@@ -40,17 +40,24 @@ def end_leftovers(guest_id: str) -> None:
 def _carriers(guest_id: str, pids: list[int]) -> list[int]:
     # An environment is easily lost (`env={}`), the mark is not; but not every system has marks.
     mark, variable = mark_of(guest_id), f"AGENTVISOR_GUEST_ID={guest_id}".encode()
-    return [pid for pid in pids if marked(pid) == mark or variable in _environment(pid).split(b"\0")]
+    carriers = (pid for pid in pids if marked(pid) == mark or variable in _environment(pid).split(b"\0"))
+    # A zombie bears the mark until its parent, which may never do it, has reaped it.
+    return [pid for pid in carriers if _flags(pid) is not None]
 
 
 def _is_ending(pid: int) -> bool:
+    return bool((_flags(pid) or 0) & _PF_EXITING)
+
+
+def _flags(pid: int) -> int | None:
+    """The kernel's flags of a process; None of one that has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return False
+        return None
     # The name, in parentheses, may hold anything.
     state, *_, flags = stat.rpartition(")")[2].split()[:7]
-    return state not in {"Z", "X"} and bool(int(flags) & _PF_EXITING)
+    return None if state in {"Z", "X"} else int(flags)
 
 
 def _processes() -> list[int]:

@@ -237,3 +237,16 @@ async def test_a_run_without_a_thread_is_streamed_and_leaves_none(
         return (await http.get(f"/threads/{created[0]['thread_id']}")).status_code == 404
 
     await until(gone)
+
+
+async def test_what_a_plain_agent_returns_are_the_values_at_the_end_of_its_stream(sdk: LangGraphClient) -> None:
+    found = told(await parts(sdk.runs.stream(None, "plain", input=1, stream_mode=["values", "custom"])))
+    assert [one for one in found if one[0] != "metadata"] == [
+        ("custom", {"step": 1}),
+        ("custom", {"step": 2}),
+        ("values", {"echo": 1}),
+    ]
+    unasked = told(await parts(sdk.runs.stream(None, "plain", input=1, stream_mode="custom")))
+    assert "values" not in dict(unasked)
+    silent = told(await parts(sdk.runs.stream(None, "nothing", input=1, stream_mode="values")))
+    assert [name for name, _ in silent] == ["metadata"]

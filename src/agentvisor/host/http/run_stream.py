@@ -39,6 +39,8 @@ class RunReader:
     """Number of the last event that the client has."""
     _messages: Accumulated = field(default_factory=Accumulated)
     _missing: bool = False
+    _valued: bool = False
+    """Whether the agent itself has told values of its root: a plain agent never does."""
 
     async def events(self) -> AsyncGenerator[ServerEvent]:
         """Everything from the run's start, or from after what the client has, to the end."""
@@ -103,6 +105,7 @@ class RunReader:
             return self._whole(event) if "messages" in self.modes else []
         if event.mode not in self.modes and event.mode != "messages":
             return []
+        self._valued = self._valued or (event.mode == "values" and not event.namespace)
         return [ServerEvent(_named(event.mode, event), event.data, event.id)]
 
     def _whole(self, event: Event) -> list[ServerEvent]:
@@ -121,7 +124,7 @@ class RunReader:
         return ServerEvent("gap", encode({"run_id": self.run_id, "reason": why}))
 
     async def _final(self, run: Run) -> list[ServerEvent]:
-        """The run's last words: the values that a client who missed events needs, and the error."""
+        """The run's last words: the values of a plain agent or for a client who missed events, and the error."""
         events: list[ServerEvent] = []
         heard, attempts = self.services.streams.heard(self.run_id), len(run.attempts)
         if heard == 0 or heard < attempts:
@@ -129,7 +132,8 @@ class RunReader:
             events.append(ServerEvent(METADATA, encode(metadata)))
             if attempts:
                 events.append(self._gap("another host has the run's events"))
-        if self._missing:
+        returned = "values" in self.modes and not self._valued and output_json(run) is not None
+        if self._missing or returned:
             events.append(ServerEvent("values", encode(await self._values(run))))
         error = run_error(run)
         if error is not None:
