@@ -27,6 +27,8 @@ TOO_LARGE = "agentvisor/too_large"
 _OFF_LOOP = 256 * 1024
 """Bytes from which decoding leaves the event loop."""
 _CACHE_BYTES = 64 * 1024 * 1024
+_LOOKS = 3
+"""At values that are kept decoded, for each one that comes: more than one, so that they become fewer."""
 
 
 class BlobShelf:
@@ -117,11 +119,15 @@ class BlobShelf:
             return
         self._decoded[key] = data
         self._cached += len(data)
-        # What was used longest ago goes first; what the thread no longer has goes as soon as it is first.
-        oldest = next(iter(self._decoded))
-        while len(self._decoded) > 1 and (self._cached > _CACHE_BYTES or not self._store.has_blob(oldest)):
-            self._cached -= len(self._decoded.pop(oldest))
+        for _ in range(_LOOKS):  # what the thread no longer has goes, wherever it stands
             oldest = next(iter(self._decoded))
+            if oldest != key and not self._store.has_blob(oldest):
+                self._cached -= len(self._decoded.pop(oldest))
+            else:
+                self._decoded.move_to_end(oldest)
+        while self._cached > _CACHE_BYTES and len(self._decoded) > 1:
+            _, dropped = self._decoded.popitem(last=False)
+            self._cached -= len(dropped)
 
 
 def _key_of(blob: Blob) -> BlobKey:
