@@ -272,11 +272,13 @@ def test_the_sdk_takes_the_ids_that_the_rule_allows(text: str, host: HostProcess
             saver.get_tuple(config)
 
 
-@pytest.mark.parametrize("thread", ["a", ".", "..", "A.b_c:d-e", "0", "-", "x" * 255])
+@pytest.mark.parametrize("thread", ["a", "...", ".a", "A.b_c:d-e", "0", "-", "x" * 255])
 def test_a_thread_of_any_allowed_id_can_be_made_used_and_deleted(thread: str, host: HostProcess) -> None:
     client = client_of(host)
     client.threads.create(thread_id=thread, if_exists="do_nothing")
     assert [one["thread_id"] for one in client.threads.search(ids=[thread])] == [thread]
+    assert client.threads.get(thread)["thread_id"] == thread
+    client.threads.delete(thread)
 
 
 @pytest.fixture(scope="module")
