@@ -1,8 +1,10 @@
 """Compactions under live writers: each operation counts once, and nothing is left out that a guest may still name."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
+from temporalio.client import Client
 from tests.support.agents import Guided
 from tests.support.host import Knobs, new_thread, whole
 from tests.support.proxy import TemporalProxy
@@ -10,7 +12,9 @@ from tests.support.scene import make_compaction_due, scene, until_compacted
 from tests.support.waiting import until
 from tests.support.writing import numbers, put, task_write, tasks
 
+from agentvisor.core.ids import AttemptId, RunId
 from agentvisor.core.runs import Ending, RunStatus
+from agentvisor.host.journal_calls import JournalCalls
 
 pytestmark = pytest.mark.flow
 
@@ -89,3 +93,21 @@ async def test_a_session_whose_state_had_to_be_made_smaller_is_written_through_a
         thread = await whole(other.threads, thread_id)
         assert {7, 8} <= numbers(thread)
         assert len(thread.runs) == 1
+
+
+async def test_a_question_that_meets_the_compaction_is_asked_again_and_the_guest_lives(
+    temporal: str, proxy: TemporalProxy, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A query that was under way is answered for the execution that it was sent to: closed. That says nothing of the
+    # attempt; taken for an answer, it killed guests whenever a host asked at the wrong moment.
+    thread_id = new_thread()
+    async with scene(temporal, proxy, queue, knobs=Knobs(compact_events=40)) as (other, _victim):
+        await other.threads.create(thread_id, {}, exist_ok=False)
+        client = await Client.connect(temporal)
+        old = (await client.get_workflow_handle(thread_id).describe()).run_id
+        await make_compaction_due(other.threads, thread_id)
+        await until_compacted(other.threads, thread_id)
+        calls = JournalCalls(client, thread_id, heartbeat_timeout=timedelta(seconds=5))
+        handle_of = Client.get_workflow_handle
+        monkeypatch.setattr(Client, "get_workflow_handle", lambda self, name: handle_of(self, name, run_id=old))
+        assert await calls.read_attempt(AttemptId(RunId("any"), 1)) is None

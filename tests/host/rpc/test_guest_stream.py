@@ -115,4 +115,6 @@ async def test_a_compressed_message_is_not_unpacked(ends: Ends) -> None:
 
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await say_hello()
-        assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        # The refusal, or the write that met it: which of the two the client sees first is a matter of luck.
+        assert refusal.value.code() in {grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL}
+        assert not ends.stream.connected.is_set()

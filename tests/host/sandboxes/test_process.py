@@ -35,6 +35,7 @@ async def test_the_environment_is_an_allow_list_and_the_token_is_nowhere_to_be_s
         process.wait()
 
 
+@pytest.mark.flow
 async def test_a_supervisor_whose_host_is_not_there_ends() -> None:
     process = start_process(GuestSetup(guest_id="g2", token=TOKEN, address="unix:/nowhere.sock"), {})
     try:
