@@ -19,7 +19,7 @@ VICTIMS = {"graph": "victims.py:make", "call": "victims.py:function"}
 SECONDS = 30.0
 """For what takes one or two when the machine is not busy."""
 
-AT_A_TIME = 3
+AT_A_TIME = 4
 """Threads whose agents die at the same time; with more, a busy machine starves the host's heartbeats."""
 
 warm_by_default = pytest.mark.parametrize("start_method", ["zygote", pytest.param("exec", marks=pytest.mark.slow)])
