@@ -112,6 +112,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
+        _settle()
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
 
 
@@ -208,7 +209,6 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
-        _settle()
         ready(host.url)
         await asyncio.Event().wait()
 
@@ -219,7 +219,6 @@ async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
     async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
-        _settle()
         ready(host.url)
         await asyncio.Event().wait()
 

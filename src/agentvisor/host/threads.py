@@ -57,6 +57,8 @@ _RPC_TIMEOUT = timedelta(seconds=10)
 _UPDATE_TRIES = 5
 _POLL = 0.02
 _POLL_MOST = 1.0
+_LOOK = 0.2
+"""Between looks at a run; of an end on this host its attempt tells at once, and each look costs a workflow task."""
 _FILTER_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f]{0,150}")
 
@@ -310,7 +312,7 @@ class Threads:
 
     async def wait_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run once it has ended, however long that takes; an outage of Temporal is waited out."""
-        pause = _POLL
+        pause = _LOOK
         while True:
             # Before the look: an end that comes after it must not be missed.
             hint: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -320,7 +322,7 @@ class Threads:
                 if await self._has_ended(thread_id, run_id):
                     return await self.get_run(thread_id, run_id)
                 done, _ = await asyncio.wait([hint], timeout=pause)
-                pause = _POLL if done else min(pause * 1.5, _POLL_MOST)
+                pause = _LOOK if done else min(pause * 1.5, _POLL_MOST)
             except Unavailable:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _POLL_MOST)
