@@ -17,7 +17,7 @@ from uuid import uuid4
 import structlog
 
 from agentvisor.core.errors import Conflict, PermissionRefused
-from agentvisor.host.guest_folders import guest_folder
+from agentvisor.host.guest_folders import ELSEWHERE, guest_folder
 from agentvisor.host.leftovers import end_leftovers
 from agentvisor.host.rpc.guest_stream import GuestStream, served
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
@@ -174,6 +174,8 @@ def _socket_path(folder: Path) -> Generator[Path]:
         yield wanted
         return
     with tempfile.TemporaryDirectory(prefix="agentvisor-", ignore_cleanup_errors=True) as temporary:
+        # A host that is killed leaves both folders; who clears the one finds the other by this link.
+        (folder / ELSEWHERE).symlink_to(temporary)
         yield Path(temporary) / "host.sock"
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from agentvisor.host.leftovers import end_leftovers
 
 LOCK = "lock"
+ELSEWHERE = "elsewhere"
+"""A link to the temporary folder of a guest's socket, where its own folder's path is too long for one."""
 
 
 @contextmanager
@@ -46,6 +48,8 @@ def clear_abandoned(parent: Path) -> None:
             continue
         else:
             end_leftovers(folder.name)
+            if (folder / ELSEWHERE).is_symlink():
+                shutil.rmtree((folder / ELSEWHERE).readlink(), ignore_errors=True)
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)
