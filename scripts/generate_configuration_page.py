@@ -1,6 +1,7 @@
 """Generates docs/configuration.md from the table of settings, or with --check says whether it is fresh."""
 
 import argparse
+import inspect
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -51,10 +52,7 @@ Inside a guest nothing is to be set. Outside, in a notebook or a test, `AgentVis
 An agent's process finds `AGENTVISOR_THREAD_ID`, `AGENTVISOR_RUN_ID` and `AGENTVISOR_ATTEMPT` in its environment.
 """
 
-NOT_IN_FORCE = {
-    "temporal.max_checkpoint_history": "nothing is pruned",
-    "temporal.max_run_history": "nothing is pruned",
-}
+NOT_IN_FORCE: dict[str, str] = {}
 """Settings that this version reads and does not act on, and what it does instead."""
 
 
@@ -104,7 +102,7 @@ def _described(section: str) -> str:
     model: type = Config
     for part in section.split("."):
         model = model.model_fields[part].annotation  # type: ignore[attr-defined]
-    return (model.__doc__ or "").strip()
+    return inspect.getdoc(model) or ""
 
 
 def _row(setting: Setting) -> str:

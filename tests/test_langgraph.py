@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.client.hosts import way_to
 from tests.client.store_double import StoreDouble
-from tests.langgraph_conformance import assert_conforms
+from tests.langgraph_conformance import assert_conforms, assert_delta_history
 from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
 
 from agentvisor.client.transport import Transport
@@ -25,6 +25,7 @@ async def test_langgraphs_own_conformance_suite_passes(way: str) -> None:
             yield AgentVisorCheckpointer(transport=transport)
 
     await assert_conforms(fresh_saver)
+    await assert_delta_history(fresh_saver)
 
 
 # --- what a checkpoint holds ---------------------------------------------------------------------------------------
@@ -61,21 +62,6 @@ def test_a_fork_takes_the_values_of_the_branch_that_it_is_made_from(saver: Agent
         assert at(saver.get_tuple(copied)) == {"a": "new"}
 
 
-def test_the_latest_is_the_greatest_id_and_not_the_last_that_was_stored(saver: AgentVisorCheckpointer) -> None:
-    older, newer = checkpoint({"a": 1}, {"a": "1"}), checkpoint({"a": 2}, {"a": "2"})
-    saver.put(THREAD, newer, {}, {"a": "2"})
-    saver.put(THREAD, older, {}, {"a": "1"})
-    assert at(saver.get_tuple(THREAD)) == {"a": 2}
-
-
-def test_storing_the_same_checkpoint_again_replaces_it(saver: AgentVisorCheckpointer) -> None:
-    one = checkpoint({"a": 1}, {"a": "1"})
-    saver.put(THREAD, one, {"step": 1}, {"a": "1"})
-    saver.put(THREAD, one, {"step": 2}, {"a": "1"})
-    (found,) = saver.list(THREAD)
-    assert (found.metadata, at(found)) == ({"step": 2}, {"a": 1})
-
-
 def test_metadata_keeps_the_types_of_its_numbers_and_what_is_not_json_is_named(saver: AgentVisorCheckpointer) -> None:
     metadata: Any = {"step": 3, "score": 2.0, "ratio": 0.5, "parents": {"": "x"}, "counters": {"c": (1, 2)}}
     stored = saver.put(THREAD, checkpoint({}, {}), metadata, {})
@@ -89,42 +75,6 @@ def test_metadata_keeps_the_types_of_its_numbers_and_what_is_not_json_is_named(s
 
 
 # --- pending writes ------------------------------------------------------------------------------------------------
-
-
-def test_pending_writes_come_back_in_the_order_of_path_task_and_index(saver: AgentVisorCheckpointer) -> None:
-    stored = put(saver, THREAD, {}, {})
-    saver.put_writes(stored, [("x", 1), ("y", 2)], "task-a", "path-2")
-    saver.put_writes(stored, [("x", 3)], "task-b", "path-1")
-    saver.put_writes(stored, [("x", 4)], "task-0")
-    found = saver.get_tuple(stored)
-    assert found is not None
-    assert found.pending_writes == [("task-0", "x", 4), ("task-b", "x", 3), ("task-a", "x", 1), ("task-a", "y", 2)]
-
-
-def test_of_regular_writes_the_first_counts_and_of_control_writes_the_last(saver: AgentVisorCheckpointer) -> None:
-    stored = put(saver, THREAD, {}, {})
-    saver.put_writes(stored, [("x", 1), ("__interrupt__", "first"), ("__resume__", "r1"), ("__error__", "e1")], "task")
-    saver.put_writes(stored, [("x", 2), ("__interrupt__", "last"), ("__resume__", "r2"), ("__error__", "e2")], "task")
-    found = saver.get_tuple(stored)
-    assert found is not None
-    assert set(found.pending_writes or []) == {
-        ("task", "x", 1),
-        ("task", "__interrupt__", "last"),
-        ("task", "__resume__", "r2"),
-        ("task", "__error__", "e2"),
-    }
-
-
-def test_writes_may_come_before_their_checkpoint_and_after_later_ones(saver: AgentVisorCheckpointer) -> None:
-    first, second = checkpoint({}, {}), checkpoint({}, {})
-    early: Any = {"configurable": {**THREAD["configurable"], "checkpoint_id": first["id"]}}
-    saver.put_writes(early, [("x", "early")], "task")
-    stored = saver.put(THREAD, first, {}, {})
-    saver.put(stored, second, {}, {})
-    saver.put_writes(stored, [("x", "late")], "task-2")
-    found = saver.get_tuple(stored)
-    assert found is not None
-    assert found.pending_writes == [("task", "x", "early"), ("task-2", "x", "late")]
 
 
 def test_pregel_passes_the_task_path_by_its_name(saver: AgentVisorCheckpointer) -> None:
@@ -157,15 +107,6 @@ def test_a_list_comes_in_pages_newest_first_with_values(saver: AgentVisorCheckpo
     assert [one.checkpoint["id"] for one in found] == ids[::-1]
     assert [at(one)["n"][0] for one in found] == list(range(40))[::-1]
     assert [one.checkpoint["id"] for one in saver.list(THREAD, limit=20)] == ids[:-21:-1]
-
-
-def test_before_compares_ids_across_namespaces(saver: AgentVisorCheckpointer) -> None:
-    ids = put_many(saver, "t", ["", "child:1"], 5)
-    child: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "child:1"}}
-    before: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": ids[4]}}  # the root's third
-    assert [one.checkpoint["id"] for one in saver.list(child, before=before)] == [ids[3], ids[1]]
-    anywhere: Any = {"configurable": {"thread_id": "t"}}
-    assert len(list(saver.list(anywhere))) == 10
 
 
 def test_a_limit_of_nothing_asks_for_nothing(saver: AgentVisorCheckpointer, double: StoreDouble) -> None:

@@ -8,6 +8,7 @@ from tests.client.hosts import answering_info, over_socketpair
 from tests.client.store_double import StoreDouble
 from tests.langgraph_saver import CHECKPOINT, THREAD, at, checkpoint, double, put, saver, transport, way
 
+from agentvisor._langgraph import delta_names
 from agentvisor.core.errors import InvalidInput, PermissionRefused, Unavailable, ValueTooLarge
 from agentvisor.langgraph import AgentVisorCheckpointer
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
@@ -41,9 +42,36 @@ def test_in_a_guest_the_own_thread_needs_no_name_and_no_other_is_allowed(
         lambda: saver.get_tuple(THREAD),
         lambda: list(saver.list(THREAD)),
         lambda: saver.delete_thread("t"),
+        lambda: saver.prune(["own", "t"]),
+        lambda: saver.copy_thread("own", "t"),
+        lambda: saver.copy_thread("t", "own"),
+        lambda: saver.get_delta_channel_history(config=THREAD, channels=["a"]),
     ):
         with pytest.raises(PermissionRefused, match="thread own"):
             call()
+
+
+def test_in_a_guest_runs_are_deleted_from_the_own_thread_alone(
+    saver: AgentVisorCheckpointer, double: StoreDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTVISOR_THREAD_ID", "own")
+    saver.delete_for_runs(["r"])
+    saver.prune(["own"])
+    assert {request.thread_id for request in double.requests} == {"own"}
+
+
+def test_what_there_is_nothing_to_do_for_sends_nothing(saver: AgentVisorCheckpointer, double: StoreDouble) -> None:
+    saver.delete_for_runs([])
+    saver.prune([])
+    assert saver.get_delta_channel_history(config=THREAD, channels=[]) == {}
+    assert double.requests == []
+
+
+def test_a_strategy_that_does_not_exist_is_refused(saver: AgentVisorCheckpointer) -> None:
+    put(saver, THREAD, {"a": 1}, {"a": "1"})
+    with pytest.raises(InvalidInput, match="'keep_latest' or 'delete'"):
+        saver.prune(["t"], strategy="delete_all")
+    assert at(saver.get_tuple(THREAD)) == {"a": 1}
 
 
 def test_where_no_host_answers_the_first_call_says_what_to_start() -> None:
@@ -72,7 +100,9 @@ def test_a_value_that_cannot_be_serialised_is_named_by_its_channel(
     assert double.requests == []
 
 
-def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(double: StoreDouble) -> None:
+def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(
+    double: StoreDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
     noise = random.Random(1).randbytes(30_000)
     task = AgentTask(max_value_bytes=100_000, max_inline_value_bytes=20_000)
     with over_socketpair(double, task) as channel:
@@ -85,9 +115,25 @@ def test_values_over_the_limits_of_the_task_are_refused_before_anything_is_sent(
             ) as caught:
                 put(saver, THREAD, {"big": value}, {"big": "1"})
             assert caught.value.details["channel"] == "big"
-            with pytest.raises(ValueTooLarge, match="channel 'big'"):
-                saver.put_writes(CHECKPOINT, [("big", value)], "task")
+            for control in ("__interrupt__", "__resume__"):
+                with pytest.raises(ValueTooLarge, match=f"channel '{control}'"):
+                    saver.put_writes(CHECKPOINT, [("fine", 1), (control, value)], "task")
         assert double.requests == []
+        monkeypatch.setattr(delta_names, "_names", {"items"})
+        with pytest.raises(ValueTooLarge, match="channel 'big'"):  # and with it, of what the task did, the rest
+            saver.put_writes(CHECKPOINT, [("big", value), ("items", 1)], "task")
+        assert double.requests == []
+
+
+def test_regular_writes_over_the_limits_are_left_out_and_no_error(double: StoreDouble) -> None:
+    noise = random.Random(1).randbytes(30_000)
+    task = AgentTask(max_value_bytes=100_000, max_inline_value_bytes=20_000)
+    with over_socketpair(double, task) as channel:
+        saver = AgentVisorCheckpointer(transport=channel)
+        saver.put_writes(CHECKPOINT, [("fine", 1), ("big", noise), ("__resume__", "yes")], "task")
+        (request,) = double.asked("put_writes")
+        assert [one.channel for one in request.put_writes.writes] == ["__resume__"]
+        assert request.put_writes.left_out > 30_000
 
 
 def test_metadata_that_will_be_refused_leaves_no_thread_behind(

@@ -11,7 +11,7 @@ from tests.client.store_double import StoreDouble
 from tests.langgraph_saver import THREAD, at, checkpoint, double, put, saver, transport, way
 
 from agentvisor.client.transport import Transport
-from agentvisor.core.errors import Conflict, Corrupt, StateTooLarge, Unavailable
+from agentvisor.core.errors import Conflict, Corrupt, Unavailable
 from agentvisor.langgraph import AgentVisorCheckpointer
 from agentvisor.protocol.v1 import store_pb2
 
@@ -136,14 +136,16 @@ def test_a_deleted_thread_begins_anew(saver: AgentVisorCheckpointer, double: Sto
     assert len(double.asked("put")) == 3  # none of them in vain
 
 
-def test_values_that_one_message_cannot_carry_are_refused_before_anything_is_sent(double: StoreDouble) -> None:
+def test_values_that_one_message_cannot_carry_go_in_parts_ahead_of_it(double: StoreDouble) -> None:
     with over_socketpair(double) as channel:
         saver = AgentVisorCheckpointer(transport=channel)
         noise = random.Random(1)
         values = {f"c{number}": noise.randbytes(1_400_000) for number in range(7)}
-        with pytest.raises(StateTooLarge, match="together, more than"):
-            put(saver, THREAD, values, dict.fromkeys(values, "1"))
-        assert double.requests == []
+        put(saver, THREAD, values, dict.fromkeys(values, "1"))
+        kinds = [request.WhichOneof("kind") for request in double.requests]
+        assert kinds == ["put_part"] * 21 + ["put"]
+        assert max(request.ByteSize() for request in double.requests) < 600_000
+        assert at(AgentVisorCheckpointer(transport=channel).get_tuple(THREAD)) == values
 
 
 def test_values_in_many_pages_are_read_whatever_the_page_cuts(way: str) -> None:

@@ -7,29 +7,24 @@ from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    get_checkpoint_metadata,
+    DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from agentvisor._langgraph.addressing import allowed_thread, checkpoint_id_of, config_of, name_of, query_of
+from agentvisor._langgraph import delta_names
+from agentvisor._langgraph.addressing import config_of, name_of, query_of
+from agentvisor._langgraph.calls import Calls
 from agentvisor._langgraph.default_config import install_default_config
-from agentvisor._langgraph.serialising import dump, dump_record, load_tuple, read_versions
+from agentvisor._langgraph.serialising import load_history, load_tuple
 from agentvisor._langgraph.versions import next_version
 from agentvisor.client.connection import Connection, connect, own_thread
-from agentvisor.client.encoding import Typed
-from agentvisor.client.known import CheckpointName, Version
-from agentvisor.client.operations import Call, begin
-from agentvisor.client.put import NewCheckpoint, Put
-from agentvisor.client.reads import FoundCheckpoint, get, list_page, start_of_list
-from agentvisor.client.requests import delete_thread, put_writes
+from agentvisor.client.reads import start_of_list
 from agentvisor.client.transport import Transport
-from agentvisor.protocol.metadata import metadata_to_struct
 
 __all__ = ["AgentVisorCheckpointer", "install_default_config"]
 
@@ -63,12 +58,12 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the namespace's latest; None where there is none."""
-        found = self._begin_get(config).result()
+        found = self._calls().get(config).result()
         return None if found is None else load_tuple(self.serde, found)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """`get_tuple`, awaited."""
-        found = await self._begin_get(config).wait()
+        found = await self._calls().get(config).wait()
         return None if found is None else load_tuple(self.serde, found)
 
     def list(
@@ -83,7 +78,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
         query = query_of(config, filter, before, limit)
         cursor = start_of_list(query)
         while cursor is not None:
-            page = begin(list_page(query.thread, cursor), self._connection().transport).result()
+            page = self._calls().list_page(query.thread, cursor).result()
             yield from (load_tuple(self.serde, found) for found in page.checkpoints)
             cursor = page.next
 
@@ -99,7 +94,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
         query = query_of(config, filter, before, limit)
         cursor = start_of_list(query)
         while cursor is not None:
-            page = await begin(list_page(query.thread, cursor), self._connection().transport).wait()
+            page = await self._calls().list_page(query.thread, cursor).wait()
             for found in page.checkpoints:
                 yield load_tuple(self.serde, found)
             cursor = page.next
@@ -113,7 +108,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """Store a checkpoint whose parent is the one that `config` names; returns the config that names it."""
         name = name_of(config)._replace(checkpoint_id=checkpoint["id"])
-        self._begin_put(name, config, checkpoint, metadata, new_versions).result()
+        self._calls().put(name, config, checkpoint, metadata, new_versions).result()
         return config_of(name)
 
     async def aput(
@@ -125,7 +120,7 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """`put`, awaited."""
         name = name_of(config)._replace(checkpoint_id=checkpoint["id"])
-        await self._begin_put(name, config, checkpoint, metadata, new_versions).wait()
+        await self._calls().put(name, config, checkpoint, metadata, new_versions).wait()
         return config_of(name)
 
     def put_writes(
@@ -133,87 +128,89 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
     ) -> None:
         """Store what a task of the checkpoint that `config` names has written; the checkpoint may come later."""
         if writes:
-            self._begin_put_writes(config, writes, task_id, task_path).result()
+            self._calls().put_writes(config, writes, task_id, task_path).result()
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
         """`put_writes`, awaited."""
         if writes:
-            await self._begin_put_writes(config, writes, task_id, task_path).wait()
+            await self._calls().put_writes(config, writes, task_id, task_path).wait()
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything in it; nothing happens where there is none."""
-        self._begin_delete(thread_id).result()
+        self._calls().delete_thread(thread_id).result()
 
     async def adelete_thread(self, thread_id: str) -> None:
         """`delete_thread`, awaited."""
-        await self._begin_delete(thread_id).wait()
+        await self._calls().delete_thread(thread_id).wait()
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that these runs have made (`metadata.run_id`) with their writes, as a rollback does.
+
+        Outside a guest all threads are looked through; one that a run is active on is refused with `Conflict`. A delta
+        channel's value at checkpoints that stay does not change by it.
+        """
+        if run_ids:
+            self._calls().delete_for_runs(run_ids).result()
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """`delete_for_runs`, awaited."""
+        if run_ids:
+            await self._calls().delete_for_runs(run_ids).wait()
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy every checkpoint of every namespace, ids and parents kept, with all writes; not in a guest.
+
+        Raises `NotFound` where there is no source, `Conflict` where the target holds anything else or is busy.
+        """
+        self._calls().copy_thread(source_thread_id, target_thread_id).result()
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """`copy_thread`, awaited."""
+        await self._calls().copy_thread(source_thread_id, target_thread_id).wait()
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the newest checkpoint of every namespace with its writes ("keep_latest"), or none ("delete").
+
+        Values of delta channels stay whole. In a guest, only its own thread can be pruned.
+        """
+        if thread_ids:
+            self._calls().prune(thread_ids, strategy).result()
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`prune`, awaited."""
+        if thread_ids:
+            await self._calls().prune(thread_ids, strategy).wait()
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What delta channels are made of: writes of a checkpoint's ancestors, oldest first, from a stored value on."""
+        if not channels:
+            return {}
+        name = name_of(config)
+        found = self._calls().delta_history(config, channels).result()
+        return {channel: load_history(self.serde, channel, found.get(channel), name) for channel in channels}
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """`get_delta_channel_history`, awaited."""
+        if not channels:
+            return {}
+        name = name_of(config)
+        found = await self._calls().delta_history(config, channels).wait()
+        return {channel: load_history(self.serde, channel, found.get(channel), name) for channel in channels}
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 (the signature is LangGraph's)
         """The version after `current`."""
         return cast("str", next_version(current))
 
-    # --- beginning: serialised and sent before anybody waits -------------------------------------------------------
-
-    def _begin_get(self, config: RunnableConfig) -> Call[FoundCheckpoint | None]:
-        connection = self._connection()
-        name = name_of(config)
-        return begin(get(name, connection.known, self._versions_of), connection.transport)
-
-    def _begin_put(
-        self,
-        name: CheckpointName,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> Call[None]:
-        connection = self._connection()
-        values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-
-        def value(channel: str) -> Typed | None:
-            return dump(self.serde, channel, values[channel], name) if channel in values else None
-
-        new = NewCheckpoint(
-            name=name,
-            parent_id=checkpoint_id_of(config),
-            ts=checkpoint["ts"],
-            record=dump_record(self.serde, checkpoint),
-            metadata=metadata_to_struct(get_checkpoint_metadata(config, metadata)),
-            versions=versions,
-            changed={channel: value(channel) for channel in new_versions if channel in versions},
-            unchanged=value,
-        )
-        put = Put(new, connection.known, connection.limits)
-        return begin(put.run(), connection.transport, before_submit=connection.order.wait)
-
-    def _begin_put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str
-    ) -> Call[None]:
-        connection = self._connection()
-        name = name_of(config)
-        if connection.known.is_new(name.thread):
-            # Writes come before their checkpoint: metadata that will be refused must not leave a thread behind.
-            metadata_to_struct(get_checkpoint_metadata(config, {}))
-        with connection.order.sending():
-            dumped = [
-                (WRITES_IDX_MAP.get(channel, idx), channel, dump(self.serde, channel, value, name))
-                for idx, (channel, value) in enumerate(writes)
-            ]
-            return begin(put_writes(name, task_id, task_path, dumped, connection.limits), connection.transport)
-
-    def _begin_delete(self, thread_id: str) -> Call[None]:
-        connection = self._connection()
-        thread = allowed_thread(thread_id)
-        return begin(delete_thread(thread, connection.known), connection.transport)
-
-    def _versions_of(self, record: Typed) -> Mapping[str, Version]:
-        return read_versions(self.serde, record)
-
-    def _connection(self) -> Connection:
-        # Not before it is needed: a graph is often built where no host is running yet.
-        return self._given or connect(self._endpoint, self._api_key)
+    def _calls(self) -> Calls:
+        delta_names.watch()
+        # No host is looked for before it is needed: a graph is often built where none is running yet.
+        return Calls(self._given or connect(self._endpoint, self._api_key), self.serde)
 
 
 def _install_in_guest() -> None:

@@ -161,7 +161,7 @@ class ThreadMachine(RuleBasedStateMachine):
         """The state goes to the next execution as bytes."""
         state = shed.until_it_fits(
             self.thread, lambda: thread_to_message(self.thread).SerializeToString(), 10_000_000, self.count
-        )
+        ).state
         assert state is not None
         self.thread = thread_from_message(thread_pb2.Thread.FromString(state))
 

@@ -100,7 +100,7 @@ async def test_a_large_log_is_handed_over_in_parts_and_nothing_of_it_is_lost(
         for number in range(20):
             await other.threads.update_metadata(thread_id, {"number": number})
         await refused.until_caught()
-        writes = [asyncio.create_task(store.call(task_write(0, f"t{n}", size=200_000))) for n in range(6)]
+        writes = [asyncio.create_task(store.call(task_write(0, f"t{n}", size=170_000))) for n in range(6)]
         await asyncio.sleep(0)
         refused.lift()
         async with asyncio.timeout(20):

@@ -9,20 +9,30 @@ import importlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests import langgraph_delta_history
 from tests.flow.conftest import Project, called, client_of
-from tests.langgraph_conformance import BASE
+from tests.langgraph_conformance import CAPABILITIES
 
 pytestmark = pytest.mark.flow
 
-NEEDS_ANOTHER_THREAD = {"test_put_multiple_threads_isolated", "test_list_by_thread"}
-CANNOT_DELETE = "delete_thread"
-APPLIES = BASE.keys() - {CANNOT_DELETE}
+NEEDS_ANOTHER_THREAD = {
+    "test_put_multiple_threads_isolated",
+    "test_list_by_thread",
+    "test_prune_keep_latest_multiple_threads",
+    "test_prune_preserves_other_threads",
+    "test_prune_nonexistent_noop",
+}
+CANNOT_DELETE, CANNOT_COPY = "delete_thread", "copy_thread"
+DELTA_HISTORY = "delta_channel_history"
+APPLIES = {*CAPABILITIES, DELTA_HISTORY} - {CANNOT_DELETE, CANNOT_COPY}
 
 
 def names_of(capability: str) -> list[str]:
+    if capability == DELTA_HISTORY:
+        return [test.__name__ for test in langgraph_delta_history.ALL]
     suite = importlib.import_module(f"langgraph.checkpoint.conformance.spec.test_{capability}")
     names = [test.__name__ for test in getattr(suite, f"ALL_{capability.upper()}_TESTS")]
-    assert len(names) == BASE[capability]
+    assert len(names) == CAPABILITIES[capability]
     return names
 
 
@@ -48,3 +58,9 @@ def test_langgraphs_tests_pass_on_a_runs_own_thread(capability: str, shared: Pro
 def test_a_run_cannot_delete_threads(shared: Project) -> None:
     for name, why in results(shared, CANNOT_DELETE).items():
         assert "PermissionRefused" in why, name
+
+
+def test_a_run_cannot_copy_threads(shared: Project) -> None:
+    for name, why in results(shared, CANNOT_COPY).items():
+        # Of nothing, the suite takes any refusal for an answer.
+        assert "PermissionRefused" in why or name == "test_copy_thread_nonexistent_source", name

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from tests.flow.conftest import Project
-from tests.langgraph_conformance import assert_conforms
+from tests.langgraph_conformance import assert_conforms, assert_delta_history
 from tests.support.host_process import HostProcess
 from tests.support.temporal import free_ports
 
@@ -36,6 +36,7 @@ async def test_langgraphs_own_suite_passes_with_an_operators_key(keyed_host: Hos
         yield AgentVisorCheckpointer(endpoint=keyed_host.url, api_key=KEY)
 
     await assert_conforms(fresh_saver)
+    await assert_delta_history(fresh_saver)
 
 
 @pytest.mark.parametrize("key", [None, "", "wrong", "an operator's ke"])

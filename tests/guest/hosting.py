@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import AttemptStore, StoreLimits
+from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.config_tree import Config
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal, Urgency
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, StreamEvents
@@ -26,6 +27,9 @@ class AtOnce:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future
+
+    async def until_fenced(self) -> None:
+        """Never asked for: nothing is handed over here."""
 
 
 async def nothing_elsewhere(keys: list[Any]) -> list[Any]:

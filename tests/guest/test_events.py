@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agentvisor.guest.events import BATCH_BYTES, Events
+from agentvisor.guest.events import BATCH_BYTES, EVENT_BYTES, Events
 from agentvisor.protocol.v1.guest_pb2 import StreamEvents
 
 
@@ -36,3 +36,11 @@ async def test_a_full_batch_does_not_wait() -> None:
     assert batches.sent[1] == [b"last"]
     events.flush()
     assert len(batches.sent) == 2
+
+
+async def test_an_event_that_no_message_could_carry_tells_its_size_and_ends_no_run() -> None:
+    batches = Batches()
+    events = Events(batches)
+    events.send("values", (), b"x" * (EVENT_BYTES + 1))
+    events.flush()
+    assert batches.sent == [[b'{"__type__":"too_large","size":%d}' % (EVENT_BYTES + 1)]]

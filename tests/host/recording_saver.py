@@ -6,6 +6,7 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.memory import InMemorySaver
 
+from agentvisor.core.applying import apply
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, Operation, ProjectedTask, Projection, PutBlobs, TaskWrites, Write
 from agentvisor.core.store import Store
@@ -70,7 +71,7 @@ class RecordingSaver(InMemorySaver):
         super().put_writes(config, writes, task_id, task_path)
 
     def apply(self, operation: Operation) -> None:
-        self.store.apply(operation)
+        apply(self.store, operation)
 
     def project(self, graph: Any, config: Any) -> None:
         """Project every checkpoint of the root as the runner does: what only the graph knows."""

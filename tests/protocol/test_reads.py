@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.build import checkpoint, spec, thread, write, writes
 
+from agentvisor.core.applying import apply
 from agentvisor.core.runs import Ending, RunStatus
 from agentvisor.core.thread import Close, Thread
 from agentvisor.protocol import reads
@@ -29,8 +30,8 @@ def pages(one: Thread, **asked: object) -> list[thread_pb2.ReadThreadReply]:
 def test_all_pages_together_hold_every_record_once_and_each_is_under_the_limit(sizes: list[tuple[int, int]]) -> None:
     one = thread()
     for number, (record, pending) in enumerate(sizes):
-        one.store.apply(checkpoint(number, record=b"r" * record))
-        one.store.apply(writes(number, write(0, "w" * pending)))
+        apply(one.store, checkpoint(number, record=b"r" * record))
+        apply(one.store, writes(number, write(0, "w" * pending)))
     found = pages(one)
     ids = [record.checkpoint.checkpoint_id for page in found for record in page.thread.store.checkpoints]
     assert ids == [f"{number:04}" for number in reversed(range(len(sizes)))]
@@ -41,7 +42,7 @@ def test_a_large_input_leaves_its_page_to_itself() -> None:
     one = thread()
     run = one.accept_run(spec(body=b"i" * 1_400_000), 1)
     for number in range(4):
-        one.store.apply(checkpoint(number, record=b"r" * 400_000))
+        apply(one.store, checkpoint(number, record=b"r" * 400_000))
     first, *others = pages(one, whole_run_id=run.run_id)
     assert first.thread.runs[0].spec.input == b"i" * 1_400_000
     assert sum(len(page.thread.store.checkpoints) for page in others) == 4

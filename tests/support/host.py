@@ -15,8 +15,9 @@ from tests.support.agents import ScriptedGuests
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import RunKind
 from agentvisor.core.thread import Settings, Thread
-from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.door import StoreLimits
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import Guests
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
@@ -50,6 +51,12 @@ class Knobs:
     compact_bytes: int = 16 << 20
     max_state: int = 1_800_000
     pending_writes: bool = True
+    compact_signals: int = 0
+    compact_updates: int = 0
+    checkpoint_history: int = 0
+    run_history: int = 100
+    compaction_bytes: int = 0
+    """What a compaction may carry, where that is not what the door lets in (max_state)."""
 
 
 @dataclass
@@ -111,14 +118,23 @@ async def engine_host(
     knobs: Knobs | None = None,
     guests: ScriptedGuests | None = None,
     role: Role = Role.ALL,
+    external: ExternalStorage | None = None,
 ) -> AsyncGenerator[EngineHost]:
     """A host that polls `queue` while the context lasts."""
     knobs = knobs or Knobs()
     guests = guests or ScriptedGuests()
     own_queue = f"{queue}:{name}"
     client = await connect(address, "default")
-    settings = Settings(knobs.compact_events, knobs.compact_bytes, knobs.max_state)
-    threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE))
+    settings = Settings(
+        knobs.compact_events,
+        knobs.compact_bytes,
+        knobs.compaction_bytes or knobs.max_state,
+        knobs.checkpoint_history,
+        knobs.run_history,
+        knobs.compact_signals,
+        knobs.compact_updates,
+    )
+    threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE), external)
     services = AttemptServices(
         reader=ThreadReader(client),
         guests=cast("Guests", guests),
@@ -128,6 +144,7 @@ async def engine_host(
         session_idle=knobs.session_idle,
         own_queue=own_queue,
         attempt_ended=threads.attempt_ended,
+        external=external,
     )
     journal = JournalSettings(
         knobs.fold_threshold, knobs.fold_quiet, knobs.fold_age, knobs.linger, knobs.idle_heartbeat
@@ -140,7 +157,7 @@ async def engine_host(
     sessions = Sessions(
         threads,
         attempts,
-        services.limits,
+        services.limits if external is None else None,
         own_queue=own_queue,
         heartbeat_timeout_ms=heartbeat_ms,
         timeout_ms=86_400_000,
@@ -164,6 +181,8 @@ async def engine_host(
         finally:
             await attempts.stop(1)
             await guests.stop()
+            if external is not None:
+                await external.close(2)
 
 
 @asynccontextmanager

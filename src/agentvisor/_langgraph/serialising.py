@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from agentvisor._langgraph.addressing import config_of
 from agentvisor.client.encoding import Typed
+from agentvisor.client.histories import FoundHistory
 from agentvisor.client.known import CheckpointName, Version
 from agentvisor.client.reads import FoundCheckpoint
 from agentvisor.client.requests import place
@@ -55,6 +56,18 @@ def load_tuple(serde: SerializerProtocol, found: FoundCheckpoint) -> CheckpointT
             (task_id, channel, _load(serde, channel, value, found.name)) for task_id, channel, value in found.pending
         ],
     )
+
+
+def load_history(
+    serde: SerializerProtocol, channel: str, found: FoundHistory | None, name: CheckpointName
+) -> DeltaChannelHistory:
+    """What LangGraph reads of a delta channel's history; nothing was found where the checkpoint does not exist."""
+    if found is None:
+        return {"writes": []}
+    writes = [(task_id, channel, _load(serde, channel, value, name)) for task_id, _, value in found.writes]
+    if found.seed is None:
+        return {"writes": writes}
+    return {"writes": writes, "seed": _load(serde, channel, found.seed, name)}
 
 
 def _load(serde: SerializerProtocol, channel: str, value: Typed, name: CheckpointName) -> object:

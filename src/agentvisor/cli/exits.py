@@ -17,6 +17,7 @@ from agentvisor.core.errors import (
     NotFound,
     PermissionRefused,
     StateTooLarge,
+    StorageUnavailable,
     ThreadFailed,
     Unavailable,
     UnknownAgent,
@@ -39,6 +40,7 @@ EXIT_CODES: dict[type[AgentVisorError], int] = {
     ValueTooLarge: 6,
     StateTooLarge: 6,
     Unavailable: 7,
+    StorageUnavailable: 7,
     Corrupt: 70,
     Internal: 70,
 }

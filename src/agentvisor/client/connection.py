@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentvisor.client.find_host import find_host
 from agentvisor.client.known import Known
 from agentvisor.client.socketpair import CHANNEL_FD, Channel, own_channel
 from agentvisor.client.transport import Transport
@@ -75,7 +76,12 @@ def _outside(endpoint: str, api_key: str | None) -> Connection:
     # Never in a guest: gRPC in a forked process hangs, and importing it costs 80 ms.
     from agentvisor.client.grpc_transport import GrpcTransport
 
-    return Connection.over(GrpcTransport.connect(endpoint, api_key))
+    found, default = find_host(endpoint, api_key), Limits()
+    limits = Limits(
+        max_value_bytes=found.max_value or default.max_value_bytes,
+        max_stored_bytes=found.max_stored_value or default.max_stored_bytes,
+    )
+    return Connection(GrpcTransport.connect(endpoint, api_key), limits)
 
 
 def limits_of(task: AgentTask) -> Limits:

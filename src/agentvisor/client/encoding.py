@@ -52,14 +52,14 @@ def unpack_record(kind: str, data: bytes) -> Typed:
     return kind.removesuffix(_COMPRESSED), decompress(data[_SIZE_BYTES:], size=size, prefix=_DICTIONARY)
 
 
-def pack_write(idx: int, channel: str, value: Typed) -> store_pb2.Write:
-    """One pending write."""
+def pack_write(idx: int, channel: str, value: Typed, *, is_state: bool = False) -> store_pb2.Write:
+    """One pending write; `is_state`: a delta channel's, which is never dropped."""
     kind, data = value
     if len(data) >= _COMPRESS_FROM:
         frame = compress(data, level=3)
         if len(frame) < len(data):
-            return store_pb2.Write(idx=idx, channel=channel, type=kind, data=frame, size=len(data))
-    return store_pb2.Write(idx=idx, channel=channel, type=kind, data=data)
+            return store_pb2.Write(idx=idx, channel=channel, type=kind, data=frame, size=len(data), is_state=is_state)
+    return store_pb2.Write(idx=idx, channel=channel, type=kind, data=data, is_state=is_state)
 
 
 def unpack_write(write: store_pb2.Write) -> Typed:

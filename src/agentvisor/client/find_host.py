@@ -1,12 +1,13 @@
-"""From a host's HTTP address to its gRPC address: what `GET /info` says."""
+"""From a host's HTTP address to its gRPC address and its limits: what `GET /info` says."""
 
 from __future__ import annotations
 
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from http.client import HTTPException
-from typing import NoReturn, cast
+from typing import NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 
 from agentvisor.core.errors import InvalidInput, PermissionRefused, Unavailable
@@ -25,8 +26,21 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class FoundHost(NamedTuple):
+    """What a host says of itself; sizes in bytes, None where it does not say."""
+
+    grpc: str
+    max_value: int | None
+    max_stored_value: int | None
+
+
 def find_grpc(endpoint: str, api_key: str | None) -> str:
-    """The address that the host's `/info` gives; `Unavailable` that says what to start where none answers."""
+    """The address of the host's gRPC end."""
+    return find_host(endpoint, api_key).grpc
+
+
+def find_host(endpoint: str, api_key: str | None) -> FoundHost:
+    """What the host's `/info` says; `Unavailable` that says what to start where none answers."""
     url = urlsplit(endpoint)
     if url.scheme != "http" or not url.hostname:
         raise InvalidInput(f"AGENTVISOR_ENDPOINT is {endpoint!r}: it must be like http://127.0.0.1:8090")
@@ -50,13 +64,20 @@ def find_grpc(endpoint: str, api_key: str | None) -> str:
             f"no AgentVisor host answers at {endpoint} ({_reason(error)}): start one with `agentvisor dev`, "
             "or set AGENTVISOR_ENDPOINT to where one runs"
         ) from error
-    address = cast("dict[str, object]", info).get("grpc") if isinstance(info, dict) else None
+    said = cast("dict[str, object]", info) if isinstance(info, dict) else {}
+    address = said.get("grpc")
     if not isinstance(address, str) or ":" not in address:
         raise Unavailable(f"what answers at {endpoint} is not an AgentVisor host, or one without gRPC")
     host, _, port = address.rpartition(":")
-    if host not in _ANY_ADDRESS:
-        return address
-    return f"[{url.hostname}]:{port}" if ":" in url.hostname else f"{url.hostname}:{port}"
+    if host in _ANY_ADDRESS:
+        address = f"[{url.hostname}]:{port}" if ":" in url.hostname else f"{url.hostname}:{port}"
+    return FoundHost(address, _size(said, "max_value"), _size(said, "max_stored_value"))
+
+
+def _size(said: Mapping[str, object], name: str) -> int | None:
+    limits = said.get("limits")
+    value = cast("dict[str, object]", limits).get(name) if isinstance(limits, dict) else None
+    return value if isinstance(value, int) else None
 
 
 def _refuse(endpoint: str, error: urllib.error.HTTPError) -> NoReturn:

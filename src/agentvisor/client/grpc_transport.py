@@ -38,8 +38,27 @@ _RECONNECT_SECONDS = 10.0
 """How long a lost request waits for the host to be there again."""
 _RETRY_SECONDS = 0.2
 
-_REPEATABLE = frozenset({"put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project"})
+_REPEATABLE = frozenset(
+    {
+        "put",
+        "put_writes",
+        "put_part",
+        "get_part",
+        "get",
+        "list",
+        "get_blobs",
+        "delta_history",
+        "delete_thread",
+        "delete_for_runs",
+        "prune",
+        "copy_thread",
+        "project",
+    }
+)
 """Requests that may reach the host twice and have one effect."""
+
+_AHEAD = {"put_part": ("put", "put_writes"), "put_writes": ("put",)}
+"""Calls over gRPC may overtake each other: a checkpoint must not overtake writes before it, and nothing its parts."""
 
 _Metadata = tuple[tuple[str, str], ...]
 
@@ -52,8 +71,8 @@ class GrpcTransport:
         self._metadata: _Metadata = () if api_key is None else (("authorization", f"Bearer {api_key}"),)
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._writes: set[Future[StoreReply]] = set()
-        """Pending writes that were sent and not answered."""
+        self._open: dict[str, set[Future[StoreReply]]] = {kind: set() for kind in _AHEAD}
+        """What was sent and not answered, of the kinds that others must not overtake."""
         self._host = _Host(find())
 
     @classmethod
@@ -68,12 +87,11 @@ class GrpcTransport:
         future.set_running_or_notify_cancel()
         kind = request.WhichOneof("kind")
         with self._lock:
-            # Calls over gRPC may overtake each other, and a checkpoint must not overtake the writes before it.
-            before = list(self._writes) if kind == "put" else []
-            if kind == "put_writes":
-                self._writes.add(future)
-        if kind == "put_writes":
-            future.add_done_callback(self._forget_writes)
+            before = [one for ahead, behind in _AHEAD.items() if kind in behind for one in self._open[ahead]]
+            if kind in self._open:
+                self._open[kind].add(future)
+        if kind in self._open:
+            future.add_done_callback(lambda _: self._forget(kind, future))
         _after(before, lambda: self._send(request, future))
         return future
 
@@ -82,9 +100,9 @@ class GrpcTransport:
         self._closed.set()
         self._host.channel.close()
 
-    def _forget_writes(self, future: Future[StoreReply]) -> None:
+    def _forget(self, kind: str, future: Future[StoreReply]) -> None:
         with self._lock:
-            self._writes.discard(future)
+            self._open[kind].discard(future)
 
     def _send(self, request: StoreRequest, future: Future[StoreReply]) -> None:
         host = self._host

@@ -104,6 +104,11 @@ class Known:
         with self._lock:
             return self._keys.get((thread, key)) is not None
 
+    def set_stored(self, thread: str, key: bytes) -> None:
+        """Note that the thread has the value of that key."""
+        with self._lock:
+            self._keys.put((thread, key), value=True)
+
     def line(self, name: ChannelName) -> Line | None:
         with self._lock:
             return self._lines.get(name)
@@ -147,9 +152,9 @@ class Known:
                 if held.key:
                     self._keys.put((name.thread, held.key), value=True)
 
-    def forget(self, thread: str) -> None:
-        """Know nothing of a thread any more."""
+    def forget(self, thread: str | None) -> None:
+        """Know nothing of a thread any more; None: of any."""
         with self._lock:
-            self._keys.drop_where(lambda key: key[0] == thread)
-            self._lines.drop_where(lambda name: name.thread == thread)
-            self._checkpoints.drop_where(lambda name: name.thread == thread)
+            self._keys.drop_where(lambda key: thread in (None, key[0]))
+            self._lines.drop_where(lambda name: thread in (None, name.thread))
+            self._checkpoints.drop_where(lambda name: thread in (None, name.thread))

@@ -11,7 +11,8 @@ from agentvisor.client.encoding import Typed, pack_record
 from agentvisor.client.known import ChannelName, CheckpointName, Held, Known, Version
 from agentvisor.client.line import Line
 from agentvisor.client.operations import Operation
-from agentvisor.client.requests import get_checkpoint, place
+from agentvisor.client.parts import Luggage, send
+from agentvisor.client.requests import WAYS_OUT, get_checkpoint, place
 from agentvisor.core.errors import Corrupt, StateTooLarge, ValueTooLarge
 from agentvisor.protocol.blobs import Limits, blob_key, encode_as, stored
 from agentvisor.protocol.frames import MAX_FRAME
@@ -50,19 +51,26 @@ class Put:
         self._lines: dict[ChannelName, Line] = {}
 
     def run(self) -> Operation[None]:
-        """Store it; one request, as a rule."""
+        """Store it; one request, as a rule, after the parts of values that are too large for it."""
         self._resolve_channels()
         left = [channel for channel in self._new.versions if channel not in self._keys]
         if left:
             yield from self._take_from_parent(left)
         try:
-            yield self._request()
+            yield from self._send()
         except Corrupt:
-            # The thread does not have what it had: it was pruned, or deleted and begun anew, by somebody else.
+            # The thread does not have what it had: it was pruned, or deleted and begun anew, by somebody else. Or the
+            # host that was sent the parts is gone.
             self._known.forget(self._thread)
             self._send_everything()
-            yield self._request()
+            yield from self._send()
         self._note()
+
+    def _send(self) -> Operation[None]:
+        luggage = Luggage()
+        request = self._request(luggage)
+        yield from send(luggage.uploads, self._thread)
+        yield request
 
     def _resolve_channels(self) -> None:
         new = self._new
@@ -104,8 +112,8 @@ class Put:
     def _check_size(self, channel: str, size: int, limit: int, setting: str) -> None:
         if size > limit:
             raise ValueTooLarge(
-                f"channel {channel!r} of {place(self._new.name)} has {size} bytes, the limit is {limit} ({setting}): "
-                "store a reference to large data instead, or raise the limit",
+                f"channel {channel!r} of {place(self._new.name)} has {size} bytes, the limit is {limit} "
+                f"({setting}): {WAYS_OUT}",
                 channel=channel,
                 size=str(size),
                 limit=str(limit),
@@ -131,7 +139,7 @@ class Put:
             if value is not None and (key := blob_key(*value)) == self._keys[channel] and key not in self._blobs:
                 self._add_blob(channel, key, value)
 
-    def _request(self) -> store_pb2.StoreRequest:
+    def _request(self, luggage: Luggage) -> store_pb2.StoreRequest:
         new = self._new
         kind, record = pack_record(new.record)
         request = store_pb2.StoreRequest(
@@ -147,14 +155,14 @@ class Put:
                     channels=[store_pb2.ChannelValue(channel=name, key=self._keys[name]) for name in new.versions],
                     ts=new.ts,
                 ),
-                blobs=self._blobs.values(),
+                blobs=[_announced(blob, luggage) for blob in self._blobs.values()],
             ),
         )
         size, limit = request.ByteSize(), MAX_FRAME - _FRAME_MARGIN
         if size > limit:
             raise StateTooLarge(
-                f"the values that checkpoint {new.name.checkpoint_id} of {place(new.name)} adds have {size} bytes "
-                f"together, more than the {limit} that one message may have: store references to large data instead",
+                f"checkpoint {new.name.checkpoint_id} of {place(new.name)} has {size} bytes without its large values, "
+                f"more than the {limit} that one message may have: use fewer channels, or less metadata",
                 size=str(size),
                 limit=str(limit),
             )
@@ -168,3 +176,20 @@ class Put:
 
     def _channel(self, channel: str) -> ChannelName:
         return ChannelName(self._thread, self._new.name.namespace, channel)
+
+
+def _announced(blob: store_pb2.Blob, luggage: Luggage) -> store_pb2.Blob:
+    """The blob as the request holds it: without data that goes in parts."""
+    upload = luggage.carries(blob.data)
+    if upload is None:
+        return blob
+    return store_pb2.Blob(
+        key=blob.key,
+        type=blob.type,
+        encoding=blob.encoding,
+        base=blob.base,
+        size=blob.size,
+        depth=blob.depth,
+        stored_size=len(blob.data),
+        upload=upload.name,
+    )

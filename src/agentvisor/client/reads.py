@@ -11,6 +11,7 @@ from agentvisor.client.encoding import Typed, unpack_record, unpack_write
 from agentvisor.client.known import ChannelName, CheckpointName, Held, Known, Version
 from agentvisor.client.line import Line
 from agentvisor.client.operations import Operation
+from agentvisor.client.parts import fetch
 from agentvisor.client.requests import get_checkpoint
 from agentvisor.core.errors import Corrupt
 from agentvisor.protocol.blobs import Stored, decode, stored
@@ -79,7 +80,7 @@ def get(name: CheckpointName, known: Known, versions_of: VersionsOf) -> Operatio
         return None
     message = reply.found.tuple
     here = known.namespace_values(name.thread, name.namespace)
-    loaded = yield from _load(name.thread, _keys([message]), here)
+    loaded = yield from load_values(name.thread, _keys([message]), here)
     found = _found(name.thread, message, loaded.values)
     versions = versions_of(found.record)
     channels = {one.channel: one.key for one in message.checkpoint.channels}
@@ -113,7 +114,7 @@ def list_page(thread: str, cursor: Cursor) -> Operation[Page]:
     values: dict[str, Mapping[bytes, Stored]] = {}
     for owner in dict.fromkeys(one.thread_id for one in listed):
         keys = _keys(one.tuple for one in listed if one.thread_id == owner)
-        loaded = yield from _load(owner if asked.all_threads else thread, keys, {})
+        loaded = yield from load_values(owner if asked.all_threads else thread, keys, {})
         values[owner] = loaded.values
     checkpoints = [_found(one.thread_id, one.tuple, values[one.thread_id]) for one in listed]
     left = None if cursor.left is None else cursor.left - len(listed)
@@ -131,11 +132,16 @@ def _after(asked: store_pb2.ListCheckpoints, last: store_pb2.ListedCheckpoint) -
 
 
 def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> list[bytes]:
-    return list(dict.fromkeys(one.key for found in tuples for one in found.checkpoint.channels if one.key))
+    """Of every value that is a blob: what channels hold, and large writes."""
+    keys: dict[bytes, None] = {}
+    for found in tuples:
+        keys.update((one.key, None) for one in found.checkpoint.channels if one.key)
+        keys.update((one.key, None) for task in found.pending for one in task.writes if one.key)
+    return list(keys)
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class LoadedValues:
     """Values by key; and of those that were sent, what each is a difference from and of how many bytes."""
 
     values: dict[bytes, Stored]
@@ -151,7 +157,7 @@ class _Loaded:
         return Line.of(way[::-1], steps[::-1])
 
 
-def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[_Loaded]:
+def load_values(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[LoadedValues]:
     """The values of these keys; `here` are those whose bytes are here already."""
     values = dict(here)
     steps: dict[bytes, tuple[bytes, int]] = {}
@@ -161,6 +167,7 @@ def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Ope
         )
         before = len(values)
         for blob in reply.blobs.blobs:
+            yield from fetch(thread, blob)
             base = values.get(blob.base) if blob.base else None
             data = decode(blob, None if base is None else base.data, MAX_VALUE)
             values[blob.key] = stored(blob, data, base)
@@ -168,7 +175,7 @@ def _load(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Ope
                 steps[blob.key] = (blob.base, len(blob.data))
         if len(values) == before:
             raise Corrupt(f"the thread has no value {missing[0].hex()[:16]}, which a checkpoint of it names")
-    return _Loaded(values, steps)
+    return LoadedValues(values, steps)
 
 
 def _found(thread: str, message: store_pb2.CheckpointTuple, values: Mapping[bytes, Stored]) -> FoundCheckpoint:
@@ -180,6 +187,13 @@ def _found(thread: str, message: store_pb2.CheckpointTuple, values: Mapping[byte
         metadata=checkpoint.metadata,
         values={one.channel: (values[one.key].type, values[one.key].data) for one in checkpoint.channels if one.key},
         pending=[
-            (task.task_id, write.channel, unpack_write(write)) for task in message.pending for write in task.writes
+            (task.task_id, write.channel, written(write, values)) for task in message.pending for write in task.writes
         ],
     )
+
+
+def written(write: store_pb2.Write, values: Mapping[bytes, Stored]) -> Typed:
+    """The value of a pending write, which may be a blob."""
+    if write.key:
+        return values[write.key].type, values[write.key].data
+    return unpack_write(write)

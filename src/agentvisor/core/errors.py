@@ -76,6 +76,12 @@ class Unavailable(AgentVisorError, ConnectionError):
     code = "unavailable"
 
 
+class StorageUnavailable(AgentVisorError, ConnectionError):
+    """External storage has not answered for as long as it was given; nothing of the request was stored."""
+
+    code = "storage_unavailable"
+
+
 class Corrupt(AgentVisorError):
     """Bytes that do not match their hash, or a difference whose base is missing."""
 
@@ -101,6 +107,7 @@ ERRORS: dict[str, type[AgentVisorError]] = {
         StateTooLarge,
         ThreadFailed,
         Unavailable,
+        StorageUnavailable,
         Corrupt,
         Internal,
     )

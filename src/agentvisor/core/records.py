@@ -30,10 +30,23 @@ class Blob:
     base: BlobKey | None
     size: int
     depth: int
+    location: str = ""
+    """Where the data is in external storage; `data` is empty then."""
+    stored_size: int = 0
+    """Length of the data where it is not here."""
+
+    @property
+    def is_external(self) -> bool:
+        return bool(self.location)
+
+    @property
+    def data_bytes(self) -> int:
+        """Length of the data, wherever it is."""
+        return self.stored_size or len(self.data)
 
     @property
     def stored_bytes(self) -> int:
-        return len(self.data) + len(self.key) + len(self.type) + 16
+        return len(self.data) + len(self.key) + len(self.type) + len(self.location) + 16
 
 
 class CheckpointKey(NamedTuple):
@@ -53,6 +66,11 @@ class Checkpoint:
     metadata: bytes  # an encoded protobuf Struct (S26)
     channels: Mapping[str, BlobKey | None]
     ts: str
+    root_id: CheckpointId | None = None
+    """The root's checkpoint that a subgraph's namespace runs under; None for the root itself."""
+    run_id: str = ""
+    delta_channels: tuple[str, ...] = ()
+    """Channels whose value is in the writes of ancestors, back to one that holds a value (LangGraph's DeltaChannel)."""
 
     @property
     def key(self) -> CheckpointKey:
@@ -65,6 +83,25 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Bone:
+    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
+
+    namespace: Namespace
+    checkpoint_id: CheckpointId
+    parent_id: CheckpointId | None
+    """The nearest ancestor that is needed too: those between, which wrote nothing that counts, are gone."""
+    channels: Mapping[str, BlobKey]
+
+    @property
+    def key(self) -> CheckpointKey:
+        return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.namespace) + 96 + sum(len(channel) + 40 for channel in self.channels)
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """One value that a finished task wrote; negative `idx`: a control write (error, interrupt, resume, scheduled)."""
 
@@ -73,6 +110,18 @@ class Write:
     type: str
     data: bytes
     size: int  # decoded length where data is a zstd frame, else 0
+    is_state: bool = False  # a delta channel's: never dropped, over a limit refused
+    key: BlobKey | None = None
+    """The value is this blob; `data` is empty then."""
+
+    @property
+    def may_go(self) -> bool:
+        """Losing it costs a second execution of its task, and nothing else."""
+        return self.idx >= 0 and not self.is_state
+
+    @property
+    def stored_bytes(self) -> int:
+        return len(self.data) + len(self.channel) + 24 + (40 if self.key else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +140,7 @@ class TaskWrites:
 
     @property
     def stored_bytes(self) -> int:
-        values = sum(len(write.data) + len(write.channel) + 24 for write in self.writes)
+        values = sum(write.stored_bytes for write in self.writes)
         return values + len(self.namespace) + len(self.task_path) + 96
 
 
@@ -131,7 +180,21 @@ class PutBlobs:
     blobs: tuple[Blob, ...]
 
 
-Operation = PutBlobs | Checkpoint | TaskWrites | Projection
+@dataclass(frozen=True, slots=True)
+class DeleteForRuns:
+    """Remove every checkpoint, with its writes, that one of these runs has made."""
+
+    run_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Keep the newest checkpoint of every namespace, with its writes; or nothing at all."""
+
+    keep_latest: bool
+
+
+Operation = PutBlobs | Checkpoint | Bone | TaskWrites | Projection | DeleteForRuns | Prune
 """What an attempt may journal."""
 
 

@@ -147,6 +147,8 @@ class Run:
     output: bytes = b""
     cancel_requested: bool = False
     paused: bool = False
+    bare: bool = False
+    """A compaction left out its input and output."""
 
     @property
     def run_id(self) -> RunId:

@@ -6,25 +6,26 @@ before or after their checkpoint; of a task's regular writes the first counts, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
+    Bone,
     Checkpoint,
     CheckpointKey,
     CheckpointTuple,
-    Operation,
     Projection,
-    PutBlobs,
     TaskWrites,
     Write,
 )
 
 
 @dataclass(slots=True)
-class _Task:
+class Task:
+    """What one task has written under a checkpoint, by index."""
+
     path: str
     writes: dict[int, Write] = field(default_factory=dict[int, Write])
 
@@ -36,42 +37,188 @@ class Store:
     checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(
         default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]]
     )
-    tasks: dict[CheckpointKey, dict[str, _Task]] = field(default_factory=dict[CheckpointKey, dict[str, _Task]])
+    tasks: dict[CheckpointKey, dict[str, Task]] = field(default_factory=dict[CheckpointKey, dict[str, Task]])
     projections: dict[CheckpointKey, Projection] = field(default_factory=dict[CheckpointKey, Projection])
     channels: dict[Namespace, tuple[str, ...]] = field(default_factory=dict[Namespace, tuple[str, ...]])
     blobs: dict[BlobKey, Blob] = field(default_factory=dict[BlobKey, Blob])
     heads: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
+    bones: dict[Namespace, dict[CheckpointId, Bone]] = field(default_factory=dict[Namespace, dict[CheckpointId, Bone]])
+    references: dict[BlobKey, int] = field(default_factory=dict[BlobKey, int])
+    """How many checkpoints, bones, writes and blobs need a blob."""
+    under: dict[CheckpointId, set[Namespace]] = field(default_factory=dict[CheckpointId, set[Namespace]])
+    """The namespaces of subgraphs by the root's checkpoint that their head runs under..."""
+    roots: dict[Namespace, CheckpointId] = field(default_factory=dict[Namespace, CheckpointId])
+    """...and that checkpoint by namespace."""
+    orphans: dict[Namespace, set[CheckpointId]] = field(default_factory=dict[Namespace, set[CheckpointId]])
+    """Checkpoints that are not here although writes or a projection of theirs are: they may come, or never will."""
+    keep: int = 0
+    """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
+    freed: int = field(default=0, compare=False)
+    """Bytes of all that was forgotten so far, about as encoded."""
 
-    def apply(self, operation: Operation) -> None:
-        """Apply one operation; applying it again changes nothing."""
-        match operation:
-            case PutBlobs(blobs):
-                for blob in blobs:
-                    self.blobs.setdefault(blob.key, blob)
-            case Checkpoint():
-                self._put_checkpoint(operation)
-            case TaskWrites():
-                self._put_writes(operation)
-            case Projection():
-                self._project(operation)
-
-    def _put_checkpoint(self, checkpoint: Checkpoint) -> None:
+    def put_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Add it, or put it in the place of one with the same id."""
         namespace = checkpoint.namespace
-        self.checkpoints.setdefault(namespace, {})[checkpoint.checkpoint_id] = checkpoint
+        group = self.checkpoints.setdefault(namespace, {})
+        replaced = group.get(checkpoint.checkpoint_id)
+        group[checkpoint.checkpoint_id] = checkpoint
+        self.hold(checkpoint.channels.values())
+        if replaced is not None:
+            self.release(replaced.channels.values())
+        else:
+            self.drop_bone(checkpoint.key)  # it is back, whole
+            self._adopt(checkpoint.key)
         head = self.heads.get(namespace)
-        if head is None or checkpoint.checkpoint_id > head:
-            self.heads[namespace] = checkpoint.checkpoint_id
+        if head is None or checkpoint.checkpoint_id >= head:
+            self.set_head(namespace, checkpoint)
 
-    def _put_writes(self, writes: TaskWrites) -> None:
+    def set_head(self, namespace: Namespace, checkpoint: Checkpoint | None) -> None:
+        """Note the namespace's latest checkpoint; None: it has none any more."""
+        left = self.roots.pop(namespace, None)
+        if left is not None:
+            self.under[left].discard(namespace)
+            if not self.under[left]:
+                del self.under[left]
+        if checkpoint is None:
+            self.heads.pop(namespace, None)
+            return
+        self.heads[namespace] = checkpoint.checkpoint_id
+        if checkpoint.root_id:
+            self.roots[namespace] = checkpoint.root_id
+            self.under.setdefault(checkpoint.root_id, set()).add(namespace)
+
+    def add_bone(self, bone: Bone) -> None:
+        """Add it, or put it in the place of one with the same id."""
+        group = self.bones.setdefault(bone.namespace, {})
+        replaced = group.get(bone.checkpoint_id)
+        group[bone.checkpoint_id] = bone
+        self.hold(bone.channels.values())
+        if replaced is not None:
+            self.release(replaced.channels.values())
+        self._adopt(bone.key)
+
+    def drop_bone(self, key: CheckpointKey) -> None:
+        bones = self.bones.get(key.namespace, {})
+        bone = bones.pop(key.checkpoint_id, None)
+        if bone is not None:
+            self.freed += bone.stored_bytes
+            self.release(bone.channels.values())
+            if not bones:
+                del self.bones[key.namespace]
+
+    def forget(self, key: CheckpointKey) -> None:
+        """Drop the writes and the projection under a checkpoint."""
+        for task in self.tasks.pop(key, {}).values():
+            self.drop_writes(task, list(task.writes))
+        projection = self.projections.pop(key, None)
+        if projection is not None:
+            self.freed += projection.stored_bytes
+        self._adopt(key)
+
+    def is_here(self, key: CheckpointKey) -> bool:
+        """Whether the checkpoint, or what is left of it, is here."""
+        namespace, checkpoint_id = key
+        return checkpoint_id in self.checkpoints.get(namespace, {}) or checkpoint_id in self.bones.get(namespace, {})
+
+    def _note(self, key: CheckpointKey) -> None:
+        if not self.is_here(key):
+            self.orphans.setdefault(key.namespace, set()).add(key.checkpoint_id)
+
+    def _adopt(self, key: CheckpointKey) -> None:
+        orphans = self.orphans.get(key.namespace)
+        if orphans is not None:
+            orphans.discard(key.checkpoint_id)
+            if not orphans:
+                del self.orphans[key.namespace]
+
+    # --- blobs -----------------------------------------------------------------------------------------------------
+
+    def has_blob(self, key: BlobKey) -> bool:
+        """Whether the thread has it for sure: what nothing needs may be here still, and is gone where it counts."""
+        return self.references.get(key, 0) > 0
+
+    def add_blob(self, blob: Blob) -> None:
+        """Add it, or take it as the new form of one that is here: the same value, from another base or moved outside.
+
+        A host that adds it may not know that it is here: what its new form rests on must be held all the same, as that
+        host believes it to be.
+        """
+        here = self.blobs.get(blob.key)
+        if here is None:
+            self.blobs[blob.key] = blob
+            if blob.base is not None:
+                self.hold([blob.base])
+        elif (blob.base, blob.encoding) == (here.base, here.encoding):
+            if blob.is_external and blob.location != here.location:  # the host that sends it knows no other place
+                self.blobs[blob.key] = blob
+                self.freed += here.stored_bytes - blob.stored_bytes
+        elif not self._rests_on(blob.base, blob.key):
+            self.blobs[blob.key] = blob
+            self.freed += here.stored_bytes - blob.stored_bytes
+            self.hold([blob.base])
+            self.release([here.base])
+
+    def _rests_on(self, base: BlobKey | None, key: BlobKey) -> bool:
+        """Whether decoding `base` needs `key`: the one may not become a difference from the other."""
+        while base is not None and base != key:
+            blob = self.blobs.get(base)
+            base = blob.base if blob is not None else None
+        return base == key
+
+    def discard_blob(self, key: BlobKey) -> None:
+        """Remove a blob that nothing needs, and what only it needed."""
+        blob = self.blobs.pop(key, None)
+        if blob is not None:
+            self.freed += blob.stored_bytes
+            if blob.base is not None:
+                self.release([blob.base])
+
+    def hold(self, keys: Iterable[BlobKey | None]) -> None:
+        for key in keys:
+            if key is not None:
+                self.references[key] = self.references.get(key, 0) + 1
+
+    def release(self, keys: Iterable[BlobKey | None]) -> None:
+        """Need these no longer; what nothing needs is removed."""
+        waiting = [key for key in keys if key is not None]
+        while waiting:
+            key = waiting.pop()
+            left = self.references.get(key, 0) - 1
+            if left > 0:
+                self.references[key] = left
+                continue
+            self.references.pop(key, None)
+            blob = self.blobs.pop(key, None)
+            if blob is not None:
+                self.freed += blob.stored_bytes
+                if blob.base is not None:
+                    waiting.append(blob.base)
+
+    # --- writes and projections ------------------------------------------------------------------------------------
+
+    def put_writes(self, writes: TaskWrites) -> None:
+        self._note(writes.key)
         tasks = self.tasks.setdefault(writes.key, {})
-        task = tasks.setdefault(writes.task_id, _Task(writes.task_path))
+        task = tasks.setdefault(writes.task_id, Task(writes.task_path))
         for write in writes.writes:
-            if write.idx < 0:
-                task.writes[write.idx] = write
-            else:
-                task.writes.setdefault(write.idx, write)
+            replaced = task.writes.get(write.idx)
+            if replaced is not None and write.idx >= 0:
+                continue
+            task.writes[write.idx] = write
+            self.hold([write.key])
+            if replaced is not None:
+                self.release([replaced.key])
 
-    def _project(self, projection: Projection) -> None:
+    def drop_writes(self, task: Task, gone: Iterable[int]) -> int:
+        """Drop writes of a task by their indices; how many bytes that frees."""
+        dropped = [task.writes.pop(idx) for idx in gone]
+        freed = sum(one.stored_bytes for one in dropped)
+        self.freed += freed
+        self.release(one.key for one in dropped)
+        return freed
+
+    def project(self, projection: Projection) -> None:
+        self._note(projection.key)
         self.projections[projection.key] = projection
         if projection.channels:
             self.channels[projection.namespace] = projection.channels
@@ -138,6 +285,13 @@ class Store:
                 ordered[blob.key] = blob
         return list(ordered.values())
 
+    def ancestor(
+        self, namespace: Namespace, checkpoint_id: CheckpointId
+    ) -> tuple[CheckpointId | None, Mapping[str, BlobKey | None]] | None:
+        """The parent and channels of a checkpoint, or of what is left of it."""
+        one = self.checkpoints.get(namespace, {}).get(checkpoint_id) or self.bones.get(namespace, {}).get(checkpoint_id)
+        return None if one is None else (one.parent_id, one.channels)
+
     # --- keeping it small ------------------------------------------------------------------------------------------
 
     def referenced(self, checkpoints: Iterable[Checkpoint]) -> list[Blob]:
@@ -149,38 +303,8 @@ class Store:
             yield from group.values()
 
     def drop_unreferenced_blobs(self) -> int:
-        """Remove blobs that no checkpoint needs (their put was cut off by a crash); how many they were."""
-        kept = {blob.key: blob for blob in self.referenced(self.all_checkpoints())}
-        dropped = len(self.blobs) - len(kept)
-        self.blobs = {key: blob for key, blob in self.blobs.items() if key in kept}
-        return dropped
-
-    def drop_checkpoint(self, key: CheckpointKey) -> None:
-        """Remove one checkpoint with its writes; never the head of its namespace."""
-        if self.heads.get(key.namespace) == key.checkpoint_id:
-            return
-        self.checkpoints.get(key.namespace, {}).pop(key.checkpoint_id, None)
-        self.tasks.pop(key, None)
-        self.projections.pop(key, None)
-
-    def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
-        """Size of what no compaction leaves out: heads, writes to them, and writes whose checkpoint has not come.
-
-        With `coming`: as it will be once that checkpoint is put, whose blobs are here already.
-        """
-        heads = {namespace: self.checkpoints[namespace][head] for namespace, head in self.heads.items()}
-        if coming is not None:
-            head = heads.get(coming.namespace)
-            if head is None or coming.checkpoint_id >= head.checkpoint_id:
-                heads[coming.namespace] = coming
-        blobs = sum(blob.stored_bytes for blob in self.referenced(heads.values()))
-        records = sum(head.stored_bytes for head in heads.values())
-        kept = {head.key for head in heads.values()}
-        writes = sum(
-            one.stored_bytes
-            for key in self.tasks
-            if key in kept or key.checkpoint_id not in self.checkpoints.get(key.namespace, {})
-            for one in self.pending(key)
-        )
-        projections = sum(one.stored_bytes for key, one in self.projections.items() if key in kept)
-        return blobs + records + writes + projections
+        """Remove blobs that nothing needs (their put was cut off by a crash); how many they were."""
+        before = len(self.blobs)
+        for key in [key for key in self.blobs if key not in self.references]:
+            self.discard_blob(key)
+        return before - len(self.blobs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.records import Checkpoint, Operation
@@ -24,8 +25,11 @@ from agentvisor.core.runs import (
     restart_delay_ms,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.weighing import unsheddable_bytes
 
 STATE_VERSION = 1
+_INTERRUPT = -3
+"""Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
 ATTACH_OFFERS = 3
 """How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
 ATTACH_OFFERS_UNPOLLED = 1
@@ -107,6 +111,13 @@ class Settings:
     compact_events: int = 8_000
     compact_bytes: int = 16 * 1024 * 1024
     state_bytes: int = 1_900_000
+    checkpoint_history: int = 100
+    """Checkpoints kept in each namespace; 0 or less keeps all."""
+    run_history: int = 100
+    """Finished runs kept; 0 or less keeps all."""
+    compact_signals: int = 0
+    compact_updates: int = 0
+    """Past how many of each an execution continues as new; 0: compaction.SIGNALS and UPDATES."""
 
 
 @dataclass(slots=True)
@@ -126,8 +137,18 @@ class Thread:
     compactions: int = 0
     failure: str = ""
     settings: Settings = Settings()
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    """How much compactions have left out so far, by shedding step."""
+    incarnation: str = ""
+    """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
+
+    def set_settings(self, settings: Settings) -> None:
+        """Take the upkeep of the host that sends a run; not under a live attempt, whose host prunes as it began."""
+        if self.active is None:
+            self.settings = settings
+            self.store.keep = settings.checkpoint_history
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -289,6 +310,18 @@ class Thread:
         self.active = None
         if run.cancel_requested:  # CANCARRY
             self._finish(run, RunStatus.INTERRUPTED, now_ms)
+        elif not run.is_agent:
+            self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
+
+    def ended_runs(self) -> list[Run]:
+        """In order of acceptance."""
+        return [run for run in self.runs.values() if run.status.terminal]
+
+    def prune_runs(self) -> None:
+        """Keep the newest finished runs, as many as the settings say."""
+        keep = self.settings.run_history
+        for run in self.ended_runs()[:-keep] if keep > 0 else ():
+            del self.runs[run.run_id]
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
@@ -308,7 +341,7 @@ class Thread:
         if active is None:
             raise RuntimeError("operations without an active attempt")
         for operation in operations:
-            self.store.apply(operation)
+            apply(self.store, operation)
         active.applied_seq += len(operations)
         attempt = self.runs[active.run_id].attempts[-1]
         self._attribute(attempt, source)
@@ -335,24 +368,44 @@ class Thread:
             return ThreadStatus.BUSY
         last = self.last_agent_run
         if last is None:
-            return ThreadStatus.IDLE
+            return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
         return ThreadStatus.INTERRUPTED if last.paused or self._stopped_short(last) else ThreadStatus.IDLE
 
+    def _asks(self) -> bool:
+        """A thread without runs, a copy or one that a client outside writes, waits for an answer."""
+        head = self.store.get(ROOT)
+        if head is None:
+            return False
+        # As LangGraph reads writes: a task has finished once it wrote anything but control writes.
+        return any(
+            any(one.idx == _INTERRUPT for one in task.writes) and all(one.idx < 0 for one in task.writes)
+            for task in head.pending
+        )
+
     def _stopped_short(self, run: Run) -> bool:
         """A cancelled run left work: the root's head has something next."""
-        if run.status is not RunStatus.INTERRUPTED:
-            return False
+        return run.status is RunStatus.INTERRUPTED and self._has_next()
+
+    def _has_next(self) -> bool:
         head = self.store.get(ROOT)
         projection = self.store.projections.get(head.checkpoint.key) if head else None
         return projection is not None and bool(projection.next)
 
     def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
         """Bytes that every compaction must carry: heads (with the one that is coming), and runs that wait or run."""
-        waiting = sum(len(run.spec.body) for run in self.runs.values() if not run.status.terminal)
-        return self.store.unsheddable_bytes(coming) + waiting + len(self.metadata) + 1024
+        runs = sum(
+            256 + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message)
+            + (0 if run.status.terminal else len(run.spec.body))
+            for run in (*self.ended_runs()[-1:], *(one for one in self.runs.values() if not one.status.terminal))
+        )  # fmt: skip
+        return unsheddable_bytes(self.store, coming) + runs + len(self.metadata) + 1024
 
     def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms
         self.revision += 1
+
+
+def _attempt_bytes(attempt: Attempt) -> int:
+    return 64 + len(attempt.host_id) + len(attempt.reason)

@@ -9,6 +9,8 @@ from agentvisor.protocol.v1.guest_pb2 import StreamEvent, StreamEvents
 
 LINGER_SECONDS = 0.005
 BATCH_BYTES = 64 * 1024
+EVENT_BYTES = 4 * 1024 * 1024
+"""Of one event's data: a frame holds 8 MiB. A larger state is read with GET /threads/{id}/state."""
 
 
 class EventSink(Protocol):
@@ -27,7 +29,9 @@ class Events:
         self._timer: asyncio.TimerHandle | None = None
 
     def send(self, mode: str, namespace: tuple[str, ...], data: bytes) -> None:
-        """Queue an event; `data` is JSON."""
+        """Queue an event; `data` is JSON. Of one that no message could carry, only the size is told."""
+        if len(data) > EVENT_BYTES:
+            data = b'{"__type__":"too_large","size":%d}' % len(data)
         self._waiting.append(StreamEvent(mode=mode, namespace=namespace, data=data))
         self._bytes += len(data)
         if self._bytes >= BATCH_BYTES:

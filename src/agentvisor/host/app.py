@@ -19,9 +19,10 @@ from temporalio.client import Client
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
-from agentvisor.host.attempt_store import StoreLimits
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.door import StoreLimits
+from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
@@ -44,6 +45,10 @@ from agentvisor.host.worker import workers
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
 
+_STORAGE_GRACE = 2.0
+"""Seconds that a host which stops gives to deletions in external storage; what is left of them is swept later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A host that takes runs."""
@@ -57,17 +62,22 @@ class Host:
 
 
 @asynccontextmanager
-async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
-    """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back."""
+async def running_host(config: Config, client: Client, *, drain: float = 0.0) -> AsyncGenerator[Host]:
+    """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
+
+    `drain`: seconds that a run has, at the end, to come to a point where nothing of it would run twice.
+    """
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = f"{task_queue}:{host_id}"
-    threads = Threads(client, _defaults(config))
+    external = open_external(config.storage)
+    threads = Threads(client, _defaults(config), external)
     streams = RunStreams()
-    storage = config.storage
-    limits = StoreLimits(storage.max_inline_value, storage.max_value, storage.max_state)
+    limits = _limits(config)
     _require_ports(config)
     async with AsyncExitStack() as stack:
+        if external is not None:
+            stack.push_async_callback(external.close, _STORAGE_GRACE)
         guests = await stack.enter_async_context(Guests(config))
         services = AttemptServices(
             reader=ThreadReader(client),
@@ -75,19 +85,21 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
             streams=streams,
             limits=limits,
             stop_grace=stop_grace,
+            drain=drain,
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
+            external=external,
             max_output=config.storage.max_output,
         )
         attempts, capacity = _attempts(config, client, services, host_id)
-        stack.push_async_callback(attempts.stop, 2 * stop_grace + 2)
+        stack.push_async_callback(attempts.stop, drain + 2 * stop_grace + 2)
         polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
         await stack.enter_async_context(polling)
         sessions = Sessions(
             threads,
             attempts,
-            limits,
+            None if external else limits,
             own_queue=own_queue,
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),
@@ -95,7 +107,7 @@ async def running_host(config: Config, client: Client) -> AsyncGenerator[Host]:
         grpc_address = await stack.enter_async_context(
             store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config))
         )
-        app = create_app(threads, streams, config, version=__version__, grpc_address=grpc_address)
+        app = create_app(threads, streams, config, prune=sessions.prune, version=__version__, grpc_address=grpc_address)
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
@@ -136,12 +148,32 @@ def _attempts(config: Config, client: Client, services: AttemptServices, host_id
     return attempts, capacity
 
 
+def _limits(config: Config) -> StoreLimits:
+    storage = config.storage
+    return StoreLimits(
+        max_inline_value=storage.max_inline_value,
+        max_value=storage.max_value,
+        max_state=storage.max_state,
+        max_record=storage.max_record,
+        max_metadata=storage.max_metadata,
+        max_namespaces=storage.max_namespaces,
+        max_pending_writes=storage.max_pending_writes,
+        max_pending_write_bytes=storage.max_pending_write_bytes,
+    )
+
+
 def _defaults(config: Config) -> ThreadDefaults:
     temporal, storage = config.temporal, config.storage
     return ThreadDefaults(
         task_queue=temporal.task_queue,
         pending_writes_enabled=temporal.pending_writes_enabled,
-        settings=Settings(temporal.compact_events, temporal.compact_bytes, storage.max_state),
+        settings=Settings(
+            temporal.compact_events,
+            temporal.compact_bytes,
+            storage.max_state,
+            temporal.max_checkpoint_history,
+            temporal.max_run_history,
+        ),
         max_input=storage.max_input,
         max_value=storage.max_value,
     )
@@ -186,7 +218,7 @@ async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
     require_writable(config.dev.data_dir)
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
-    async with running_host(config, client) as host:
+    async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
         ready(host.url)
         await asyncio.Event().wait()
 

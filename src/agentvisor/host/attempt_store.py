@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Protocol
 
-from google.protobuf.struct_pb2 import Struct
-
+from agentvisor.core.applying import apply
+from agentvisor.core.copying import is_part_of
 from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
     PermissionRefused,
     StateTooLarge,
-    ValueTooLarge,
+    StorageUnavailable,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple, Operation, PutBlobs
+from agentvisor.core.records import (
+    Blob,
+    Checkpoint,
+    DeleteForRuns,
+    Operation,
+    Prune,
+    PutBlobs,
+    TaskWrites,
+)
+from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
+from agentvisor.host.boundary import Boundary
+from agentvisor.host.door import Door, StoreLimits
+from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.external.shedding import move_before_compaction
+from agentvisor.host.incoming import Incoming
 from agentvisor.host.journal import Urgency
+from agentvisor.host.metrics import MOVED_VALUES
+from agentvisor.host.store_replies import (
+    PAGE_BYTES,
+    STORED,
+    blobs_page,
+    delta_history,
+    found,
+    keeps_latest,
+    list_page,
+    part_reply,
+)
 from agentvisor.protocol.convert import (
-    blob_from_message,
-    blob_to_message,
     checkpoint_from_message,
     operation_to_bytes,
     projection_from_message,
-    tuple_to_message,
     writes_from_message,
 )
 from agentvisor.protocol.v1 import store_pb2
 
-PAGE_BYTES = 2_000_000
-"""Of a reply to the SDK; gRPC's default limit is 4 MB."""
+_NAMED = 3
+"""Channels that an error names."""
 _BATCH_BYTES = 512_000
 """Of blobs in one operation."""
-_RECORD_BYTES = 512_000
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
-    """`storage.*`, in bytes."""
-
-    max_inline_value: int
-    max_value: int
-    max_state: int
 
 
 class Log(Protocol):
@@ -55,6 +67,20 @@ class Log(Protocol):
         """Take the operations; the future is done when they are durable."""
         ...
 
+    @property
+    def last_seq(self) -> int:
+        """Of the operation that was appended last."""
+        ...
+
+    @property
+    def is_closing(self) -> bool:
+        """Nothing more is taken."""
+        ...
+
+    async def until_fenced(self) -> None:
+        """Return when the attempt is over."""
+        ...
+
 
 class AttemptStore:
     """Applies the SDK's requests to the host's view of the thread and journals them.
@@ -62,16 +88,26 @@ class AttemptStore:
     The view was read after the attempt got its token (READCONS) and changes only through here.
     """
 
-    def __init__(self, thread: Thread, journal: Log, load: LoadBlobs, limits: StoreLimits) -> None:
+    def __init__(
+        self,
+        thread: Thread,
+        journal: Log,
+        load: LoadBlobs,
+        limits: StoreLimits,
+        objects: AttemptObjects | None = None,
+    ) -> None:
         self._thread = thread
         self._store = thread.store
         self._journal = journal
         self._limits = limits
-        self._shelf = BlobShelf(self._store, load, max_value_bytes=limits.max_value)
+        self._door = Door(thread, limits)
+        self._objects = objects
+        self._shelf = BlobShelf(
+            self._store, load, max_value_bytes=limits.max_value, external=objects.storage if objects else None
+        )
+        self._incoming = Incoming(thread, self._shelf, limits, objects)
         self._putting = asyncio.Lock()
-        self._known = {key for one in self._store.all_checkpoints() for key in one.channels.values() if key is not None}
-        self._state_bytes = thread.unsheddable_bytes()
-        """At most what cannot be shed; made exact when it comes near the limit."""
+        self.boundary = Boundary(journal.until_fenced)
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Answer one request; a write is answered when it is durable."""
@@ -80,6 +116,9 @@ class AttemptStore:
                 return await self._put(request.put)
             case "put_writes":
                 return await self._put_writes(request.put_writes)
+            case "put_part":
+                await self._incoming.uploads.take(request.put_part)
+                return STORED
             case "project":
                 return self._project(request.project)
             case "get":
@@ -88,6 +127,17 @@ class AttemptStore:
                 return list_page(self._thread, request.list)
             case "get_blobs":
                 return await self._get_blobs(request.get_blobs)
+            case "get_part":
+                asked = request.get_part
+                return part_reply(await self._shelf.part(BlobKey(asked.key), asked.offset, PAGE_BYTES))
+            case "delta_history":
+                return delta_history(self._store, request.delta_history)
+            case "delete_for_runs":
+                return await self._apply(DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
+            case "prune":
+                return await self._apply(Prune(keep_latest=keeps_latest(request.prune)))
+            case "copy_thread":
+                raise PermissionRefused("a run works on its own thread alone: copy threads from outside, or over HTTP")
             case "delete_thread":
                 raise PermissionRefused("a run cannot delete the thread that it runs on: delete it over HTTP")
             case kind:
@@ -97,103 +147,195 @@ class AttemptStore:
 
     async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         checkpoint = checkpoint_from_message(put.checkpoint)
-        self._check_record(checkpoint)
-        # One at a time: another put may name a blob of this one, which must be in the log before it.
-        async with self._putting:
-            fresh: list[Blob] = []
-            try:
-                await self._check_blobs(put.blobs, checkpoint, fresh)
-                self._check_state(checkpoint.stored_bytes + sum(blob.stored_bytes for blob in fresh), checkpoint)
-            except BaseException:
-                for blob in fresh:  # not journalled: a later put must bring it again
-                    del self._store.blobs[blob.key]
-                raise
-            self._known.update(blob.key for blob in fresh)
-            durable = self._log([*_batches(fresh), checkpoint], Urgency.NOW)
-        await durable
-        return _STORED
-
-    def _check_record(self, checkpoint: Checkpoint) -> None:
-        if not checkpoint.checkpoint_id:
-            raise InvalidInput("a checkpoint needs an id", field="checkpoint_id")
-        if checkpoint.stored_bytes > _RECORD_BYTES:
-            raise ValueTooLarge(
-                f"checkpoint {checkpoint.checkpoint_id} without its values has {checkpoint.stored_bytes} bytes, "
-                f"the limit is {_RECORD_BYTES}: keep fewer channels or less metadata",
-                limit=str(_RECORD_BYTES),
-            )
-
-    async def _check_blobs(self, messages: Iterable[store_pb2.Blob], checkpoint: Checkpoint, fresh: list[Blob]) -> None:
-        """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
+        self._door.check_record(checkpoint)
         names = {key: name for name, key in checkpoint.channels.items() if key is not None}
-        for message in messages:
-            blob = blob_from_message(message)
-            if blob.key in self._known or blob.key in self._store.blobs:
-                continue
-            limit = self._limits.max_inline_value
-            if blob.stored_bytes > limit:
-                raise ValueTooLarge(
-                    f"channel {names.get(blob.key, '?')!r} of thread {self._thread.thread_id} has {blob.stored_bytes} "
-                    f"bytes as stored, the limit is {limit} (storage.max_inline_value)",
-                    channel=names.get(blob.key, ""),
-                    limit=str(limit),
-                )
-            await self._shelf.check(blob)
-            self._store.apply(PutBlobs((blob,)))
-            fresh.append(blob)
-        for key, name in names.items():
-            if key not in self._known and key not in self._store.blobs:
-                raise Corrupt(
-                    f"channel {name!r} names a value that thread {self._thread.thread_id} does not have", channel=name
-                )
+        # One at a time: another put may name a blob of this one, which must be in the log before it.
+        async with self._putting, self._incoming.room_for(put.blobs), self._fresh() as fresh:
+            await self._incoming.take(put.blobs, names, fresh)
+            for key, name in names.items():
+                if not self._incoming.has(key, fresh):
+                    raise Corrupt(
+                        f"channel {name!r} names a value that thread {self._thread.thread_id} does not have",
+                        channel=name,
+                    )
+            await self._move(fresh, names, checkpoint)
+            self._check_state(checkpoint, names, fresh)
+            durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
+        await durable
+        await self.boundary.pass_by(checkpoint.namespace)
+        return STORED
 
-    def _check_state(self, more: int, coming: Checkpoint | None) -> None:
-        """Refuse what no compaction could make fit, before it is acknowledged."""
-        limit = self._limits.max_state
-        if self._state_bytes + more > limit:
-            self._state_bytes = self._thread.unsheddable_bytes(coming)
-            if coming is not None:
-                more = 0
-        if self._state_bytes + more > limit:
-            raise StateTooLarge(
-                f"thread {self._thread.thread_id} would have {self._state_bytes + more} bytes that cannot be left out, "
-                f"the limit is {limit} (storage.max_state): store references to large values instead",
-                limit=str(limit),
-            )
-        self._state_bytes += more
+    def _check_state(self, checkpoint: Checkpoint, names: Mapping[BlobKey, str], fresh: Mapping[BlobKey, Blob]) -> None:
+        try:
+            self._door.check_state(checkpoint.stored_bytes + _size(fresh), checkpoint)
+        except StateTooLarge as error:
+            largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
+            adds = ", ".join(f"{names.get(blob.key, '?')!r} ({len(blob.data)} bytes)" for blob in largest)
+            if not adds:
+                raise
+            raise StateTooLarge(f"{error.message}; this checkpoint adds {adds}", **error.details) from error
+
+    @asynccontextmanager
+    async def _fresh(self) -> AsyncGenerator[dict[BlobKey, Blob]]:
+        """Blobs on their way into the log. Where they do not get there, a later request must bring them again."""
+        fresh: dict[BlobKey, Blob] = {}
+        try:
+            yield fresh
+        except BaseException:
+            self._forget(fresh)
+            raise
+
+    async def _move(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str], coming: Checkpoint) -> None:
+        """Put values into external storage that are too large for the thread, or for which it has no room."""
+        if self._objects is None:
+            return
+        await self._incoming.move_large(fresh, names)
+        more = _size(fresh) + coming.stored_bytes
+        moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
+        if moved:
+            MOVED_VALUES.inc(len(moved))
+            self._log([*batches(moved)], Urgency.LAZY)
+
+    async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
+        """Forget something; not while a put is being checked, which may name what is forgotten."""
+        async with self._putting:
+            durable = self._log([operation], Urgency.NOW)
+        await durable
+        return STORED
+
+    @property
+    def is_storing(self) -> bool:
+        """Whether a request is still on its way into the log: external storage may keep it waiting."""
+        return self._putting.locked()
+
+    @property
+    def share(self) -> float:
+        """Of the limit that no compaction can free; at 1, writes are refused."""
+        return self._thread.unsheddable_bytes() / self._limits.max_state
+
+    @property
+    def limits(self) -> StoreLimits:
+        return self._limits
+
+    @property
+    def keep(self) -> int:
+        """Checkpoints kept in each namespace; 0 or less: all."""
+        return self._store.keep
+
+    def is_part_of(self, store: Store) -> bool:
+        """Whether it holds nothing but what that one does."""
+        return is_part_of(self._store, store)
+
+    async def bring(self, operations: list[Operation]) -> None:
+        """Journal operations of another thread's store, which were checked when they came into that one."""
+        async with self._putting:
+            durable = self._log([await self._owned(one) for one in operations], Urgency.NOW)
+            self._door = Door(self._thread, self._limits)  # which weighs the thread anew
+        await durable
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = writes_from_message(message)
-        limit = self._limits.max_inline_value
-        if writes.stored_bytes > limit:
-            largest = max(writes.writes, key=lambda one: len(one.data))
-            raise ValueTooLarge(
-                f"the writes of task {writes.task_id} have {writes.stored_bytes} bytes as stored, the limit is {limit} "
-                f"(storage.max_inline_value); the largest is to channel {largest.channel!r}",
-                channel=largest.channel,
-                limit=str(limit),
-            )
-        self._check_state(writes.stored_bytes, None)
-        await self._log([writes], Urgency.SOON)
-        return _STORED
+        if message.left_out:
+            self._door.note_dropped(writes, message.left_out)
+        if not message.writes:
+            return STORED
+        if self._is_short(writes) or any(write.key for write in message.writes):
+            durable = await self._log_large(message, all_out=self._is_short(writes))
+        else:
+            admitted = self._door.admitted_writes(writes)
+            durable = None if admitted is None else self._log([admitted], Urgency.SOON)
+        if durable is not None:
+            await durable
+        return STORED
+
+    def _is_short(self, writes: TaskWrites) -> bool:
+        """Whether writes would be dropped or refused for want of room, and there is another place for them."""
+        if self._objects is None or not self._thread.pending_writes_enabled:
+            return False
+        return not self._door.fits(writes) or self._door.missing_room(writes.stored_bytes, None) > 0
+
+    async def _log_large(self, message: store_pb2.TaskWrites, *, all_out: bool) -> asyncio.Future[None] | None:
+        """Log writes that are blobs, or become blobs here; None where all of them are dropped."""
+        async with self._putting, self._incoming.room_for(message.writes), self._fresh() as fresh:
+            await self._incoming.take_writes(message, fresh, all_out=all_out)
+            admitted = self._door.admitted_writes(writes_from_message(message))
+            kept = {write.key for write in admitted.writes} if admitted is not None else set[BlobKey | None]()
+            self._forget(fresh, kept)
+            if admitted is None:
+                return None
+            try:
+                await self._move_writes(admitted, fresh)
+            except StorageUnavailable:
+                if not all(write.may_go for write in admitted.writes):
+                    raise
+                # Regular writes are never an error (S5). What came of them in the store is deleted.
+                self._door.note_dropped(admitted, admitted.stored_bytes)
+                self._forget(fresh)
+                return None
+            return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)
+
+    async def _move_writes(self, writes: TaskWrites, fresh: dict[BlobKey, Blob]) -> None:
+        names = {write.key: write.channel for write in writes.writes}
+        for key, blob in fresh.items():
+            if self._objects is not None:
+                what = f"write of task {writes.task_id} to channel {names[key]!r}"
+                fresh[key] = await self._objects.write(blob, what)
+
+    def _forget(self, fresh: dict[BlobKey, Blob], kept: Collection[BlobKey | None] = ()) -> None:
+        """Take blobs back that will not be logged."""
+        doomed = [blob for key, blob in fresh.items() if key not in kept]
+        for blob in reversed(doomed):
+            self._store.discard_blob(blob.key)
+            del fresh[blob.key]
+        if self._objects is not None:
+            self._objects.discard(doomed)
 
     def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
         projection = projection_from_message(message)
-        if projection.stored_bytes > _RECORD_BYTES:
-            raise ValueTooLarge(
-                f"what comes next after checkpoint {projection.checkpoint_id} has {projection.stored_bytes} bytes, "
-                f"the limit is {_RECORD_BYTES}: it is not shown",
-                limit=str(_RECORD_BYTES),
-            )
+        self._door.check_projection(projection)
         self._log([projection], Urgency.LAZY)
-        return _STORED
+        return STORED
+
+    async def _owned(self, operation: Operation) -> Operation:
+        """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
+        if not isinstance(operation, PutBlobs) or not any(blob.is_external for blob in operation.blobs):
+            return operation
+        if self._objects is None:
+            raise StorageUnavailable("the thread to copy has values in external storage: set storage.url on this host")
+        return PutBlobs(
+            tuple([await self._objects.own(blob) if blob.is_external else blob for blob in operation.blobs])
+        )
+
+    async def move_out(self, keys: list[BlobKey], short: int) -> None:
+        """Move values of the thread to external storage, in this order, until `short` bytes of its state are saved."""
+        for key in keys:
+            if short <= 0 or self._objects is None or self._journal.is_closing:
+                return
+            async with self._putting:
+                blob = next((one for one in await self._shelf.stored([key]) if one.key == key), None)
+                if blob is None or blob.is_external or not self._store.has_blob(key):
+                    continue
+                moved = await self._objects.write(blob, f"value {key.hex()[:16]}")
+                MOVED_VALUES.inc()
+                self._log([PutBlobs((moved,))], Urgency.LAZY)
+                short -= len(blob.data)
+
+    async def prepare_compaction(self) -> None:
+        """Make the thread's state so small, if there is external storage, that a compaction leaves nothing out."""
+        if self._objects is not None:
+            limit = self._thread.settings.state_bytes
+            await move_before_compaction(self._objects.outlines(), self.move_out, limit)
 
     def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
         entries: list[bytes] = []
         for operation in operations:
-            self._store.apply(operation)
+            apply(self._store, operation)
             entries.append(operation_to_bytes(operation))
-        return self._journal.append(entries, urgency)
+        durable = self._journal.append(entries, urgency)
+        if self._objects is not None:
+            logged = [blob for operation in operations if isinstance(operation, PutBlobs) for blob in operation.blobs]
+            self._objects.logged(logged, self._journal.last_seq)
+        return durable
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -206,71 +348,11 @@ class AttemptStore:
         return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
 
 
-_STORED = store_pb2.StoreReply(stored=store_pb2.Stored())
+def _size(blobs: Mapping[BlobKey, Blob]) -> int:
+    return sum(blob.stored_bytes for blob in blobs.values())
 
 
-def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
-    """The reply to a get; there may be no such checkpoint."""
-    reply = store_pb2.StoreReply(found=store_pb2.Found())
-    if one is not None:
-        reply.found.tuple.CopyFrom(tuple_to_message(one))
-    return reply
-
-
-def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
-    """As many as fit; the SDK asks again for the rest."""
-    reply, size = store_pb2.StoreReply(blobs=store_pb2.Blobs()), 0
-    for blob in blobs:
-        if size and size + blob.stored_bytes > PAGE_BYTES:
-            break
-        reply.blobs.blobs.append(blob_to_message(blob))
-        size += blob.stored_bytes
-    return reply
-
-
-def list_page(thread: Thread, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
-    """A page of one thread's checkpoints, newest first."""
-    reply, size = store_pb2.StoreReply(listed=store_pb2.Listed()), 0
-    for checkpoint in _listed(thread, asked):
-        if size > PAGE_BYTES:
-            reply.listed.more = True
-            break
-        one = CheckpointTuple(checkpoint, thread.store.pending(checkpoint.key))
-        size += checkpoint.stored_bytes + sum(writes.stored_bytes for writes in one.pending)
-        reply.listed.checkpoints.append(
-            store_pb2.ListedCheckpoint(thread_id=thread.thread_id, tuple=tuple_to_message(one))
-        )
-    return reply
-
-
-def _listed(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
-    left = asked.limit if asked.HasField("limit") else None
-    after = (asked.after_id, asked.after_namespace) if asked.after_id else None
-    for checkpoint in thread.store.newest_first(
-        Namespace(asked.namespace) if asked.HasField("namespace") else None,
-        checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
-        before=CheckpointId(asked.before) if asked.before else None,
-    ):
-        if after is not None and (checkpoint.checkpoint_id, checkpoint.namespace) >= after:
-            continue
-        if not matches(checkpoint.metadata, asked.filter):
-            continue
-        if left is not None:
-            if left == 0:
-                return
-            left -= 1
-        yield checkpoint
-
-
-def matches(metadata: bytes, wanted: Struct) -> bool:
-    """Every wanted key is there with an equal value."""
-    if not wanted.fields:
-        return True
-    fields = Struct.FromString(metadata).fields
-    return all(key in fields and fields[key] == value for key, value in wanted.fields.items())
-
-
-def _batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
+def batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
     """Blobs in operations of a bounded size, so that no signal carries more than one large value."""
     batch, size = list[Blob](), 0
     for blob in blobs:

@@ -156,7 +156,10 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[_Value]:
         path = paths[variable]
         origin = f"environment variable {variable}"
         if SETTINGS[path].is_table:
-            yield from _leaves(Config, {path: _json(text, origin)}, (), origin)
+            content = _json(text, origin)
+            for key in reversed(path.split(".")):
+                content = {key: content}
+            yield from _leaves(Config, content, (), origin)
         else:
             yield _Value(tuple(path.split(".")), text, origin)
 

@@ -105,6 +105,11 @@ class TemporalConfig(Section):
     compact_bytes: Size = Field(
         default=16 * MIB, le=40 * MIB, description="Size of a workflow's history at which it continues as new."
     )
+    drain_timeout: Duration = Field(
+        default=timedelta(seconds=30),
+        description="What runs have, when `agentvisor serve` is told to stop, to come to a point where they can be "
+        "given to another host; forced after it. `agentvisor dev` stops at once.",
+    )
     session_idle_timeout: Duration = Field(
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )
@@ -161,7 +166,10 @@ class GuestConfig(Section):
 
 
 class StorageConfig(Section):
-    """Sizes that are refused before anything is sent; Temporal's payload limit of 2 MiB is behind them."""
+    """What a thread may hold, and where values go that are too large for Temporal.
+
+    Sizes over these are refused before anything is sent; Temporal's payload limit of 2 MiB is behind them.
+    """
 
     max_inline_value: Size = Field(
         default=1_500_000, le=1_900_000, description="Stored (compressed) size of one channel value."
@@ -169,12 +177,38 @@ class StorageConfig(Section):
     max_state: Size = Field(default=1_800_000, le=1_950_000, description="Stored size of a whole thread.")
     max_value: Size = Field(default=64 * MIB, description="Size of one channel value before compression.")
     max_input: Size = Field(default=1_500_000, le=1_900_000, description="Size of the input of a run.")
+    max_record: Size = Field(
+        default=256 * KIB, le=1 * MIB, description="Size of one checkpoint without its values, metadata included."
+    )
+    max_metadata: Size = Field(default=64 * KIB, le=256 * KIB, description="Size of one checkpoint's metadata.")
+    max_namespaces: int = Field(default=20_000, ge=1, description="Namespaces (subgraph calls) of one thread.")
+    max_pending_writes: int = Field(
+        default=10_000, ge=1, description="Pending writes of one super-step; past it, tasks' writes are dropped."
+    )
+    max_pending_write_bytes: Size = Field(
+        default=1 * MIB, le=1_500_000, description="Size of a super-step's pending writes; past it, they are dropped."
+    )
+    url: str | None = Field(
+        default=None,
+        description="External storage for values over max_inline_value: file:///folder, s3://bucket/prefix, gs://, az://.",
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict[str, str], repr=False, description="Options of external storage, by obstore's names."
+    )
+    retry_for: Duration = Field(
+        default=timedelta(seconds=60), description="How long a run waits for external storage that does not answer."
+    )
     max_output: Size = Field(
         default=1_500_000, le=1_600_000, description="Size of what a plain agent returns, as JSON."
     )
     patch_chain: int = Field(
         default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
     )
+
+    @property
+    def max_stored_value(self) -> int:
+        """Stored size of one value, wherever it is stored."""
+        return self.max_value if self.url else self.max_inline_value
 
 
 class DevConfig(Section):

@@ -69,7 +69,7 @@ class Guests:
         del task.search_path[:]
         task.search_path.extend(self._search_path(settings))
         task.max_value_bytes = storage.max_value
-        task.max_inline_value_bytes = storage.max_inline_value
+        task.max_inline_value_bytes = storage.max_stored_value
         task.patch_chain = storage.patch_chain
         return await self._guest_for(agent).start_agent(task, handler, settings.env)
 

@@ -267,6 +267,11 @@ class Journal:
         return self._fenced.done()
 
     @property
+    def last_seq(self) -> int:
+        """Of the operation that was appended last."""
+        return self.log.last_seq
+
+    @property
     def is_closing(self) -> bool:
         """Nothing more is taken: the report is on its way, or the attempt is lost."""
         return self._closing or self._fenced.done()

@@ -14,10 +14,15 @@ from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, 
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import AttemptStore, StoreLimits
+from agentvisor.core.weighing import unsheddable_blobs
+from agentvisor.host.attempt_store import AttemptStore
+from agentvisor.host.door import StoreLimits
+from agentvisor.host.external.attempt_objects import AttemptObjects
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
+from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
@@ -43,6 +48,9 @@ class AttemptServices:
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
+    drain: float = 0.0
+    """Seconds that a run has to come to a boundary when the host is told to stop."""
+    external: ExternalStorage | None = None
     max_output: int = 1_500_000
     """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
 
@@ -65,6 +73,7 @@ class LiveAttempt:
         """The host stops: give the run back."""
         self._calls = calls
         self._services = services
+        self._objects: AttemptObjects | None = None
         self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
 
     async def run(self) -> None:
@@ -74,11 +83,18 @@ class LiveAttempt:
             close = await self._until_close()
             if close is not None and close.traceback:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
+            if close is not None and self.store.done() and not self.journal.is_fenced:
+                await self.store.result().prepare_compaction()
             if close is not None and await self.journal.close(close):
-                self._log.info("attempt_ended", ending=run_pb2.Ending.Name(close.ending))
+                ending = run_pb2.Ending.Name(close.ending)
+                self._log.info("attempt_ended", ending=ending)
+                ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
                 await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
+                ENDED_ATTEMPTS.labels("fenced").inc()
+            if self.store.done():
+                STATE_SHARE.observe(self.store.result().share)
         finally:
             self.journal.fence()
             committing.cancel()
@@ -86,6 +102,8 @@ class LiveAttempt:
             if isinstance(defect, Exception):
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
+            if self._objects is not None:
+                self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
                 self.store.set_exception(Unavailable(f"attempt {self.id.attempt} of run {self.id.run_id} has ended"))
                 self.store.exception()  # it may be that nobody waits
@@ -135,12 +153,30 @@ class LiveAttempt:
             self.journal.fence()
             raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
         store = thread.store
-        heads = [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
-        keys = [key for head in heads for key in head.channels.values() if key is not None]
+        store.keep = thread.settings.checkpoint_history  # as the workflow does, operation by operation
+        # What the agent reads first, and what the door must know the size of.
+        keys = sorted(unsheddable_blobs(store))
         for blob in await self._load(keys) if keys else ():
-            store.blobs[blob.key] = blob
-        self.store.set_result(AttemptStore(thread, self.journal, self._load, self._services.limits))
+            store.add_blob(blob)
+        self._objects = self._objects_of(thread)
+        opened = AttemptStore(thread, self.journal, self._load, self._services.limits, self._objects)
+        self.store.set_result(opened)
         return thread
+
+    def _objects_of(self, thread: Thread) -> AttemptObjects | None:
+        external = self._services.external
+        if external is None:
+            return None
+        objects = AttemptObjects(
+            external,
+            self.thread_id,
+            thread.incarnation,
+            self.id,
+            outlines=lambda: self._services.reader.outlines(self.thread_id),
+            has_ended=lambda: self.journal.is_closing,
+        )
+        external.begin(f"leftovers of {self.thread_id}", objects.sweep())
+        return objects
 
     async def _load(self, keys: list[BlobKey]) -> list[Blob]:
         return await self._patiently(lambda: self._services.reader.blobs(self.thread_id, keys))
@@ -192,7 +228,7 @@ class LiveAttempt:
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
-                ending = run_pb2.ENDING_HOST_STOPPED
+                return await self._give_back(agent, fenced, cancel)
             else:
                 ending = run_pb2.ENDING_TIME_BUDGET
             await self._stop(agent, ending)
@@ -200,6 +236,33 @@ class LiveAttempt:
         finally:
             for task in (fenced, stopping, cancel):
                 task.cancel()
+
+    async def _give_back(
+        self, agent: RunningAgent, fenced: asyncio.Task[None], cancel: asyncio.Task[None]
+    ) -> journal_pb2.AttemptClose | None:
+        """The host stops: at the next boundary the run goes to another host, at the latest when the drain is over."""
+        boundary, drain = self.store.result().boundary, self._services.drain
+        boundary.wanted = True
+        reached = asyncio.create_task(boundary.reached.wait())
+        try:
+            for hurry in (False, True):
+                boundary.hurry = hurry
+                await asyncio.wait(
+                    [agent.ended, fenced, cancel, reached], timeout=drain / 2, return_when=asyncio.FIRST_COMPLETED
+                )
+                if agent.ended.done() or fenced.done() or cancel.done() or reached.done():
+                    break
+        finally:
+            reached.cancel()
+        if self.journal.is_fenced:
+            return None
+        if agent.ended.done():
+            return _close_of(agent.ended.result(), self._services.max_output)
+        self._log.info("run_given_back", at_boundary=boundary.reached.is_set())
+        agent.kill()
+        await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
+        ending = run_pb2.ENDING_CANCELLED if cancel.done() else run_pb2.ENDING_HOST_STOPPED
+        return self._close_of_stopped(agent, ending)
 
     async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> None:
         grace = self._services.stop_grace
@@ -223,6 +286,8 @@ class LiveAttempt:
             if known is not None and known.cancel_requested:
                 return
             if known is not None and known.compacting:
+                if self.store.done():
+                    await self.store.result().prepare_compaction()
                 self._log.info("attempt_handed_over")
                 await self.journal.hand_over(self._services.own_queue)
                 continue
@@ -263,7 +328,8 @@ class LiveAttempt:
                     return None
                 if cancel.done():
                     cancel.result()
-                if done or busy == self.session_calls:
+                quiet = busy == self.session_calls and not self.store.result().is_storing
+                if done or quiet:
                     return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
             for task in (cancel, fenced, stopping):

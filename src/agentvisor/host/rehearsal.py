@@ -7,7 +7,8 @@ import asyncio
 from agentvisor.core.ids import BlobKey, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import AttemptStore, StoreLimits
+from agentvisor.host.attempt_store import AttemptStore
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.journal import Urgency
 from agentvisor.protocol.v1 import store_pb2
 
@@ -25,6 +26,12 @@ class _Nowhere:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
+
+    last_seq = 0
+    is_closing = False
+
+    async def until_fenced(self) -> None:
+        """Never asked for: nothing is given back in a rehearsal."""
 
 
 async def _nothing(_: list[BlobKey]) -> list[Blob]:

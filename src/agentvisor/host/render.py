@@ -13,6 +13,7 @@ from typing import cast
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.store import Store
+from agentvisor.host.render_delta import Ancestors, delta_json, made_of
 from agentvisor.host.render_msgpack import Plain
 from agentvisor.host.render_tasks import Task, followers, tasks_of
 from agentvisor.host.render_typed import Json, jsonable, render
@@ -33,6 +34,8 @@ class ThreadStates:
     thread_id: ThreadId
     store: Store
     blobs: Blobs
+    ancestors: Ancestors = field(default_factory=dict[Namespace, Store])
+    """What delta channels are made of."""
     rendered: dict[BlobKey, Json] = field(default_factory=dict[BlobKey, Json])
     """Values that were rendered already: the checkpoints of a history share most of them."""
 
@@ -49,7 +52,7 @@ class ThreadStates:
 
     def _state(self, found: CheckpointTuple, *, live: bool, subgraphs: int) -> dict[str, Json]:
         checkpoint = found.checkpoint
-        tasks = tasks_of(self.store, found)
+        tasks = tasks_of(self.store, found, self.blobs)
         metadata = shown_metadata(checkpoint.metadata)
         return {
             "values": self.values(checkpoint),
@@ -69,12 +72,17 @@ class ThreadStates:
         names = shown_channels(self.store, checkpoint)
         if len(names) == 1 and names[0].startswith("__"):
             return self._value(checkpoint, names[0])
-        return {name: self._value(checkpoint, name) for name in names if checkpoint.channels.get(name) is not None}
+        deltas = made_of(checkpoint, self.ancestors)
+        return {
+            name: delta_json(deltas[name], self.blobs) if name in deltas else self._value(checkpoint, name)
+            for name in names
+            if name in deltas or checkpoint.channels.get(name) is not None
+        }
 
     def interrupts(self) -> dict[str, Json]:
         """The questions that wait for an answer, by the root's task."""
         head = self.store.get(ROOT)
-        tasks = tasks_of(self.store, head) if head else []
+        tasks = tasks_of(self.store, head, self.blobs) if head else []
         return {task.id: waiting for task in tasks if (waiting := task.interrupts(live=True))}
 
     def empty(self, namespace: Namespace = ROOT, checkpoint_id: CheckpointId | None = None) -> dict[str, Json]:
@@ -154,5 +162,8 @@ def shown_channels(store: Store, checkpoint: Checkpoint) -> Sequence[str]:
 
 def blobs_of_states(store: Store, checkpoints: Iterable[Checkpoint]) -> set[BlobKey]:
     """The blobs that rendering these checkpoints needs."""
-    names = [(one, (*shown_channels(store, one), "__pregel_tasks")) for one in checkpoints]
-    return {key for one, channels in names for name in channels if (key := one.channels.get(name)) is not None}
+    keys: set[BlobKey | None] = set()
+    for one in checkpoints:
+        keys.update(one.channels.get(name) for name in (*shown_channels(store, one), "__pregel_tasks"))
+        keys.update(write.key for task in store.pending(one.key) for write in task.writes)
+    return {key for key in keys if key is not None}

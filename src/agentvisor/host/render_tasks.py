@@ -21,6 +21,9 @@ _ERROR, _INTERRUPT, _RETURN = "__error__", "__interrupt__", "__return__"
 _CONTROL = frozenset({_ERROR, "__error_source_node__", _INTERRUPT, "__resume__", "__scheduled__"})
 _NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """Writes of this task are the caller's (a resume value, an update), not of a task that runs."""
+Values = Mapping[BlobKey, tuple[str, bytes]]
+"""Of blobs, by key: serde type and bytes, decoded."""
+
 MAX_WRITE = 64 * 1024 * 1024
 
 
@@ -42,7 +45,7 @@ class Task:
         return [] if live and self.finished else list(self.asked)
 
 
-def tasks_of(store: Store, found: CheckpointTuple) -> list[Task]:
+def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
     """The tasks of a checkpoint in the order of the graph: as projected, else as far as their writes tell."""
     key = found.checkpoint.key
     written = {one.task_id: one for one in found.pending if one.task_id != _NULL_TASK}
@@ -52,14 +55,14 @@ def tasks_of(store: Store, found: CheckpointTuple) -> list[Task]:
         projected = projection.tasks
     else:
         projected = tuple(ProjectedTask(one.task_id, _name_in(one.task_path), "[]", "") for one in written.values())
-    return [_task(one, written.get(one.id), outputs) for one in projected]
+    return [_task(one, written.get(one.id), outputs, blobs) for one in projected]
 
 
 def followers(
     store: Store,
     checkpoint: Checkpoint,
     tasks: Sequence[Task],
-    blobs: Mapping[BlobKey, tuple[str, bytes]],
+    blobs: Values,
     *,
     live: bool,
 ) -> list[str]:
@@ -73,7 +76,7 @@ def followers(
     return [name for name in _triggered(checkpoint, blobs) if name not in finished]
 
 
-def _triggered(checkpoint: Checkpoint, blobs: Mapping[BlobKey, tuple[str, bytes]]) -> list[str]:
+def _triggered(checkpoint: Checkpoint, blobs: Values) -> list[str]:
     """Nodes by the channels that trigger them: edges, the graph's start, packets sent with Send."""
     full = [name for name, key in checkpoint.channels.items() if key is not None]
     edges = sorted(name.removeprefix("branch:to:") for name in full if name.startswith("branch:to:"))
@@ -84,7 +87,7 @@ def _triggered(checkpoint: Checkpoint, blobs: Mapping[BlobKey, tuple[str, bytes]
     return [*start, *edges, *(str(one["node"]) for one in sent if isinstance(one, dict) and "node" in one)]
 
 
-def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequence[str] | None) -> Task:
+def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequence[str] | None, blobs: Values) -> Task:
     writes = written.writes if written else ()
     output = [one for one in writes if one.channel not in _CONTROL]
     return Task(
@@ -92,10 +95,12 @@ def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequenc
         name=projected.name,
         path=render("json", projected.path.encode()),
         subgraph=projected.subgraph,
-        error=next((_value(one) for one in writes if one.channel == _ERROR), None),
-        asked=list(chain.from_iterable(_questions(_value(one)) for one in writes if one.channel == _INTERRUPT)),
+        error=next((write_value(one, blobs) for one in writes if one.channel == _ERROR), None),
+        asked=list(
+            chain.from_iterable(_questions(write_value(one, blobs)) for one in writes if one.channel == _INTERRUPT)
+        ),
         finished=bool(output),
-        result=_result(output, outputs) if output else None,
+        result=_result(output, outputs, blobs) if output else None,
     )
 
 
@@ -103,15 +108,15 @@ def _questions(value: Json) -> list[Json]:
     return value if isinstance(value, list) else [value]
 
 
-def _result(output: Sequence[Write], outputs: Sequence[str] | None) -> Json:
+def _result(output: Sequence[Write], outputs: Sequence[str] | None, blobs: Values) -> Json:
     """What it wrote to the channels that are state; several writes to one are {"$writes": [...]}."""
     for one in output:
         if one.channel == _RETURN:
-            return _value(one)
+            return write_value(one, blobs)
     gathered: dict[str, list[Json]] = {}
     for one in output:
         if one.channel in outputs if outputs else not one.channel.startswith(("__", "branch:", "join:")):
-            gathered.setdefault(one.channel, []).append(_value(one))
+            gathered.setdefault(one.channel, []).append(write_value(one, blobs))
     result: dict[str, Json] = {
         name: values[0] if len(values) == 1 else {"$writes": values} for name, values in gathered.items()
     }
@@ -120,7 +125,10 @@ def _result(output: Sequence[Write], outputs: Sequence[str] | None) -> Json:
     return result
 
 
-def _value(write: Write) -> Json:
+def write_value(write: Write, blobs: Values) -> Json:
+    if write.key is not None:
+        found = blobs.get(write.key)
+        return {"__type__": "missing", "key": write.key.hex()} if found is None else render(*found)
     try:
         data = decompress(write.data, size=min(write.size, MAX_WRITE)) if write.size else write.data
     except Corrupt as error:

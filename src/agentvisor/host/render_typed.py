@@ -40,6 +40,8 @@ def _render(type_: str, data: bytes) -> Json:
             return jsonable(Reader(memoryview(data), _extension, _key).whole())
         case "json":
             return _json(data)
+        case "agentvisor/too_large":
+            return _marker("too_large", type=type_, size=int(data))
         case _ if "+" in type_:  # EncryptedSerializer: "msgpack+aes"
             return _marker("encrypted", type=type_, size=len(data))
         case _:

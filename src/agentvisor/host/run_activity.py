@@ -16,6 +16,7 @@ from agentvisor.core.ids import AttemptId, RunId, ThreadId
 from agentvisor.host.journal import Journal, JournalSettings
 from agentvisor.host.journal_calls import JournalCalls
 from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
+from agentvisor.host.metrics import LIVE_ATTEMPTS
 from agentvisor.host.workflow.thread import RUN_ACTIVITY
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
@@ -83,12 +84,14 @@ class Attempts:
                 older.journal.fence()  # its agent ends now, not when its next heartbeat is refused
         live = LiveAttempt(task, journal, calls, self._services)
         self._live[attempt] = live
+        LIVE_ATTEMPTS.inc()
         running = asyncio.create_task(live.run(), name=f"attempt {attempt}")
         self._tasks[attempt] = running
         running.add_done_callback(lambda done: self._ended(attempt, done))
 
     def _ended(self, attempt: AttemptId, task: asyncio.Task[None]) -> None:
         self._live.pop(attempt, None)
+        LIVE_ATTEMPTS.dec()
         self._tasks.pop(attempt, None)
         self._changed()
         if not task.cancelled() and task.exception() is not None:

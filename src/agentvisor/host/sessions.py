@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TypeVar
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
+from agentvisor.core import ids
 from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Unavailable
-from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import RunKind
-from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import StoreLimits, blobs_page, found, list_page
+from agentvisor.host.door import StoreLimits
 from agentvisor.host.live_attempt import LiveAttempt, answered
+from agentvisor.host.outside_reads import OutsideReads
 from agentvisor.host.rehearsal import rehearse
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.store_replies import keeps_latest
 from agentvisor.host.threads import Threads
+from agentvisor.host.threads_copy import check_free, put_copy, read_whole
 from agentvisor.protocol.v1 import run_pb2, store_pb2
+
+Done = TypeVar("Done")
 
 _OPEN_SECONDS = 10.0
 _TRIES = 3
@@ -29,7 +36,7 @@ class Sessions:
         self,
         threads: Threads,
         attempts: Attempts,
-        limits: StoreLimits,
+        limits: StoreLimits | None,
         *,
         own_queue: str,
         heartbeat_timeout_ms: int,
@@ -43,8 +50,10 @@ class Sessions:
         self._timeout_ms = timeout_ms
         # Another host's session may be in the way until it is idle, or until the loss of that host is noticed.
         self._open_seconds = _OPEN_SECONDS + heartbeat_timeout_ms / 1000
+        # Neither keeps entries of threads that nobody works with: they come and go by the thousand.
         self._sessions: dict[ThreadId, RunId] = {}
-        self._opening: dict[ThreadId, asyncio.Lock] = {}
+        self._opening: WeakValueDictionary[ThreadId, asyncio.Lock] = WeakValueDictionary()
+        self._reads = OutsideReads(threads, lambda: [*self._sessions.keys()])
 
     async def call(self, thread_id: ThreadId | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         """Answer one request of an operator's client."""
@@ -53,91 +62,86 @@ class Sessions:
     async def _call(self, thread_id: ThreadId | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
         kind = request.WhichOneof("kind")
         if kind == "list" and request.list.all_threads:
-            return await self._list_all(request.list)
+            return await self._reads.list_all(request.list)
+        if kind == "delete_for_runs":
+            return await self._delete_for_runs(thread_id, request)
         if thread_id is None:
             raise InvalidInput('name the thread: config={"configurable": {"thread_id": ...}}', field="thread_id")
         match kind:
-            case "get" | "list" | "get_blobs":
+            case "get" | "list" | "get_blobs" | "get_part" | "delta_history":
                 live = self._live(thread_id)
                 if live is not None and live.store.done() and live.store.exception() is None:
                     live.session_calls += 1
                     return await live.store.result().call(request)
-                return await self._read(thread_id, request)
-            case "put" | "put_writes" | "project":
+                return await self._reads.answer(thread_id, request)
+            case "put" | "put_writes" | "put_part" | "project":
                 return await self._write(thread_id, request)
+            case "prune":
+                return await self._prune(thread_id, request)
+            case "copy_thread":
+                return await self._copy(thread_id, ids.thread_id(request.copy_thread.target_thread_id))
             case "delete_thread":
                 return await self._delete(thread_id)
             case _:
                 raise InvalidInput(f"this host does not know the request {kind}: it may be older than the SDK")
 
-    # --- reading ---------------------------------------------------------------------------------------------------
-
-    async def _read(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        try:
-            match request.WhichOneof("kind"):
-                case "get":
-                    wanted = CheckpointId(request.get.checkpoint_id) if request.get.checkpoint_id else None
-                    namespace = Namespace(request.get.namespace)
-                    thread = await self._threads.read(
-                        thread_id, namespace=namespace, checkpoint_id=wanted, newest=0 if wanted else 1
-                    )
-                    return found(thread.store.get(namespace, wanted))
-                case "list":
-                    return list_page(await self._threads.read(thread_id), request.list)
-                case _:
-                    have = frozenset(BlobKey(key) for key in request.get_blobs.have)
-                    keys = [BlobKey(key) for key in request.get_blobs.keys]
-                    return blobs_page(await self._threads.stored_blobs(thread_id, keys, have=have))
-        except NotFound:
-            return _nothing(request)
-
-    async def _list_all(self, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
-        """The checkpoints of every thread, a page for each thread."""
-        page = store_pb2.ListCheckpoints()
-        page.CopyFrom(asked)
-        reply = store_pb2.StoreReply(listed=store_pb2.Listed())
-        left = asked.limit if asked.HasField("limit") else None
-        async for thread in self._all_threads(asked.after_thread):
-            if left is not None:
-                page.limit = left
-            part = list_page(thread, page).listed
-            reply.listed.checkpoints.extend(part.checkpoints)
-            page.after_id = page.after_namespace = ""
-            if left is not None:
-                left -= len(part.checkpoints)
-                if left <= 0:
-                    break
-            if part.more or reply.ByteSize() > _PAGE:
-                reply.listed.more = True
-                break
-        return reply
-
-    async def _all_threads(self, after: str) -> AsyncIterator[Thread]:
-        ids = sorted(await self._threads.search(metadata={}, status=None, ids=None, limit=100_000, offset=0))
-        for thread_id in ids:
-            if thread_id < after:
-                continue
-            try:
-                yield await self._threads.read(thread_id)
-            except NotFound:
-                continue
-
     # --- writing ---------------------------------------------------------------------------------------------------
 
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        """Through the thread's session; where that ends meanwhile, through another (a write sent twice counts once)."""
+        limits = self._limits  # with external storage, what is too large for the thread has another place
+        if limits is not None and self._live(thread_id) is None and not await self._exists(thread_id):
+            await rehearse(thread_id, request, limits)
+        return await self._held(thread_id, lambda live: live.store.result().call(request))
+
+    async def _held(self, thread_id: ThreadId, work: Callable[[LiveAttempt], Awaitable[Done]]) -> Done:
+        """Do it in the thread's session; where that ends meanwhile, in another (what is sent twice counts once)."""
         failed: Exception | None = None
-        if self._live(thread_id) is None and not await self._exists(thread_id):
-            await rehearse(thread_id, request, self._limits)
         for _ in range(_TRIES):
             live = await self._session(thread_id)
             try:
-                store = await asyncio.shield(live.store)
+                await asyncio.shield(live.store)
                 live.session_calls += 1
-                return await store.call(request)
+                return await work(live)
             except (Fenced, Unavailable) as error:
                 failed = error
         raise Unavailable(f"thread {thread_id} could not be held for writing: try again") from failed
+
+    async def _prune(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        keeps_latest(request.prune)  # before anything is looked at
+        try:
+            await self._threads.get(thread_id)
+        except NotFound:
+            return store_pb2.StoreReply(stored=store_pb2.Stored())
+        return await self._write(thread_id, request)
+
+    async def prune(self, thread_id: ThreadId) -> None:
+        """Keep the newest checkpoint of every namespace of a thread. `NotFound`; `Conflict` while a run is active."""
+        await self._threads.get(thread_id)
+        request = store_pb2.StoreRequest(prune=store_pb2.PruneThread(strategy="keep_latest"))
+        await self._held(thread_id, lambda live: live.store.result().call(request))
+
+    async def _delete_for_runs(
+        self, thread_id: ThreadId | None, request: store_pb2.StoreRequest
+    ) -> store_pb2.StoreReply:
+        """In that thread, or in all: the records tell which have anything of these runs."""
+        wanted = frozenset(request.delete_for_runs.run_ids)
+        async for thread in self._reads.all_threads(thread_id):
+            if any(one.run_id in wanted for one in thread.store.all_checkpoints()):
+                await self._write(thread.thread_id, request)
+        return store_pb2.StoreReply(stored=store_pb2.Stored())
+
+    async def _copy(self, source_id: ThreadId, target_id: ThreadId) -> store_pb2.StoreReply:
+        """Everything of a thread into one that holds no checkpoints. `NotFound`, `Conflict`."""
+        source = await read_whole(self._threads, source_id)
+
+        async def work(live: LiveAttempt) -> None:
+            target = live.store.result()
+            check_free(target, target_id, source)
+            async for _ in put_copy(source, target):
+                live.session_calls += 1
+
+        await self._held(target_id, work)
+        return store_pb2.StoreReply(stored=store_pb2.Stored())
 
     async def _exists(self, thread_id: ThreadId) -> bool:
         try:
@@ -153,7 +157,10 @@ class Sessions:
 
     async def _session(self, thread_id: ThreadId) -> LiveAttempt:
         """The thread's session, opened where there is none. `Conflict` while a run is active."""
-        async with self._opening.setdefault(thread_id, asyncio.Lock()):
+        lock = self._opening.get(thread_id)
+        if lock is None:
+            lock = self._opening[thread_id] = asyncio.Lock()
+        async with lock:
             live = self._live(thread_id)
             if live is not None:
                 return live
@@ -167,6 +174,8 @@ class Sessions:
             )
             run_id = RunId(spec.run_id)
             await self._threads.start_run(thread_id, spec, create=True, thread_metadata={})
+            for one in [one for one, opened in self._sessions.items() if self._attempts.session(opened) is None]:
+                del self._sessions[one]
             self._sessions[thread_id] = run_id
             try:
                 async with asyncio.timeout(self._open_seconds):
@@ -193,17 +202,3 @@ class Sessions:
             live.journal.fence()
         self._sessions.pop(thread_id, None)
         return store_pb2.StoreReply(stored=store_pb2.Stored())
-
-
-_PAGE = 2_000_000
-
-
-def _nothing(request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-    """What a thread that does not exist holds."""
-    match request.WhichOneof("kind"):
-        case "get":
-            return store_pb2.StoreReply(found=store_pb2.Found())
-        case "list":
-            return store_pb2.StoreReply(listed=store_pb2.Listed())
-        case _:
-            return store_pb2.StoreReply(blobs=store_pb2.Blobs())

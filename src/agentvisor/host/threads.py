@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
+from uuid import uuid4
 
+import structlog
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
@@ -23,20 +25,33 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Conflict, InvalidInput, NotFound, Unavailable, ValueTooLarge
+from agentvisor.core.errors import (
+    Conflict,
+    Corrupt,
+    InvalidInput,
+    NotFound,
+    StateTooLarge,
+    StorageUnavailable,
+    Unavailable,
+    ValueTooLarge,
+)
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread
-from agentvisor.host.blob_shelf import BlobShelf
+from agentvisor.host.blob_shelf import TOO_LARGE, BlobShelf, part_of
+from agentvisor.host.external.places import Names, folder_of
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_delete import delete_thread
 from agentvisor.host.threads_read import ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.threads import run_from_message, settings_to_message
+from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.threads")
 
 _RPC_TIMEOUT = timedelta(seconds=10)
 _UPDATE_TRIES = 5
@@ -62,9 +77,10 @@ class ThreadDefaults:
 class Threads:
     """Threads of one Temporal namespace and task queue; holds nothing that matters."""
 
-    def __init__(self, client: Client, defaults: ThreadDefaults) -> None:
+    def __init__(self, client: Client, defaults: ThreadDefaults, external: ExternalStorage | None = None) -> None:
         self._client = client
         self._defaults = defaults
+        self._external = external
         self._reader = ThreadReader(client)
         self._waiting: dict[RunId, set[asyncio.Future[None]]] = {}
 
@@ -72,10 +88,48 @@ class Threads:
 
     async def create(self, thread_id: ThreadId, metadata: Mapping[str, object], *, exist_ok: bool) -> Thread:
         """Create a thread. `Conflict` where it exists, unless that is fine."""
+        await self._start(thread_id, self._initial(thread_id, metadata), exist_ok=exist_ok)
+        return await self.get(thread_id)
+
+    async def create_from(self, thread: Thread) -> None:
+        """Create a thread that begins with what another one holds, all at once; upkeep and pins are those of today."""
+        defaults = self._defaults
+        thread.settings, thread.pending_writes_enabled = defaults.settings, defaults.pending_writes_enabled
+        thread.incarnation = uuid4().hex
+        try:
+            await self._own_objects(thread)
+            await self._create(thread)
+        except BaseException:
+            if self._external is not None:
+                folder = folder_of(thread.thread_id, thread.incarnation)
+                self._external.begin(f"values of {thread.thread_id}", self._external.delete_below(folder))
+            raise
+
+    async def _own_objects(self, thread: Thread) -> None:
+        """Give a copy objects of its own: neither thread's deletion harms the other."""
+        names = Names(folder_of(thread.thread_id, thread.incarnation))
+        for blob in [blob for blob in thread.store.blobs.values() if blob.is_external]:
+            if self._external is None:
+                raise StorageUnavailable(
+                    "the thread to copy has values in external storage: set storage.url on this host"
+                )
+            thread.store.blobs[blob.key] = await self._external.copied(blob, names.new(blob.key))
+
+    async def _create(self, thread: Thread) -> None:
+        state, limit = thread_to_message(thread).SerializeToString(), self._defaults.settings.state_bytes
+        if len(state) > limit:
+            raise StateTooLarge(
+                f"the copy would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
+                size=str(len(state)),
+                limit=str(limit),
+            )
+        await self._start(thread.thread_id, state, exist_ok=False)
+
+    async def _start(self, thread_id: ThreadId, state: bytes, *, exist_ok: bool) -> None:
         try:
             await self._client.start_workflow(
                 WORKFLOW,
-                self._initial(thread_id, metadata),
+                state,
                 id=thread_id,
                 task_queue=self._defaults.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
@@ -86,7 +140,6 @@ class Threads:
                 raise Conflict(f"thread {thread_id} exists already", thread_id=thread_id) from error
         except RPCError as error:
             raise unavailable(thread_id, error) from error
-        return await self.get(thread_id)
 
     def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> bytes:
         now = int(time() * 1000)
@@ -99,6 +152,7 @@ class Threads:
             config=run_pb2.PinnedConfig(pending_writes_enabled=self._defaults.pending_writes_enabled),
             metadata=metadata_to_struct(metadata),
             settings=settings_to_message(self._defaults.settings),
+            incarnation=uuid4().hex,
         ).SerializeToString()
 
     async def get(self, thread_id: ThreadId) -> Thread:
@@ -125,13 +179,30 @@ class Threads:
         return await self._reader.read(thread_id, asked)
 
     async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> dict[BlobKey, tuple[str, bytes]]:
-        """Decoded values: key to (serde type, bytes). Unknown keys are left out."""
+        """Decoded values: key to (serde type, bytes). Unknown keys are left out, and those that are damaged.
+
+        No more than about `storage.max_value` bytes in all: what is over that is of the type `TOO_LARGE`.
+        """
         wanted = list(dict.fromkeys(keys))
         store = Store()
         for blob in await self.stored_blobs(thread_id, wanted) if wanted else ():
             store.blobs[blob.key] = blob
-        shelf = BlobShelf(store, _nothing_more, max_value_bytes=self._defaults.max_value)
-        return {key: (store.blobs[key].type, await shelf.decoded(key)) for key in wanted if key in store.blobs}
+        shelf = BlobShelf(store, _nothing_more, max_value_bytes=self._defaults.max_value, external=self._external)
+        found: dict[BlobKey, tuple[str, bytes]] = {}
+        left = self._defaults.max_value
+        for key in wanted:
+            blob = store.blobs.get(key)
+            if blob is None:
+                continue
+            if blob.size > left and found:
+                found[key] = (TOO_LARGE, str(blob.size).encode())
+                continue
+            left -= blob.size
+            try:
+                found[key] = (blob.type, await shelf.decoded(key))
+            except Corrupt as error:
+                log.error("value_corrupt", thread=thread_id, key=key.hex()[:16], error=error.message)  # noqa: TRY400
+        return found
 
     async def stored_blobs(
         self, thread_id: ThreadId, keys: Iterable[BlobKey], *, have: frozenset[BlobKey] = frozenset()
@@ -150,6 +221,17 @@ class Threads:
                 store.blobs.setdefault(blob.key, blob)
         return store.chain(wanted, have=have)
 
+    async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
+        """How much the thread holds, and how much of it is kept in its workflow's history."""
+        return await self._reader.storage(thread_id)
+
+    async def part(self, thread_id: ThreadId, key: BlobKey, offset: int, length: int) -> bytes:
+        """A part of a stored blob's data; empty at its end, `Corrupt` where the thread has no such blob."""
+        blob = next((one for one in await self.stored_blobs(thread_id, [key]) if one.key == key), None)
+        if blob is None:
+            raise Corrupt(f"thread {thread_id} has no value {key.hex()[:16]}")
+        return await part_of(blob, offset, length, self._external)
+
     async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
         """Set these keys of the thread's metadata, leave the others."""
         request = run_pb2.UpdateThread(metadata=metadata_to_struct(metadata))
@@ -161,7 +243,7 @@ class Threads:
 
         `NotFound` where there is none; a delete that was cut off is finished by another all the same.
         """
-        await delete_thread(self._client, thread_id)
+        await delete_thread(self._client, thread_id, self._external)
 
     async def search(
         self,
@@ -173,7 +255,9 @@ class Threads:
         offset: int,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
-        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'"]
+        # Threads of other deployments on the same Temporal are not ours to answer for.
+        queue = _plain(self._defaults.task_queue)
+        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
         if ids is not None:

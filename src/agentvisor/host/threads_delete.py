@@ -1,10 +1,13 @@
-"""Removes a thread from Temporal: the open execution and every one that it continued from."""
+"""Removes a thread: its objects in external storage, the open execution and every one that it continued from."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import HistoryEventFilterType
+from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.api.workflowservice.v1 import (
     DeleteWorkflowExecutionRequest,
     GetWorkflowExecutionHistoryRequest,
@@ -14,23 +17,38 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
+from agentvisor.host.external.places import folder_of
+from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_read import unavailable
+from agentvisor.protocol.threads import incarnation_of
+from agentvisor.protocol.v1 import thread_pb2
 
 _TIMEOUT = timedelta(seconds=10)
 
 
-async def delete_thread(client: Client, thread_id: ThreadId) -> None:
-    """End the thread, then delete the executions of its chain, the newest last, so that a crash can be resumed.
+async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> None:
+    """End the thread, then delete its objects and the executions of its chain, the newest last.
 
-    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, also
-    where an earlier delete had ended it: what that one left is deleted all the same.
+    So a delete that was cut off can be resumed: the newest execution says until the end where the objects are. An
+    attempt that lives elsewhere is fenced by the end of the thread, and deletes what it was writing meanwhile.
+    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, unless an
+    earlier delete had left objects of it: then that one is finished here.
     """
     handle = client.get_workflow_handle(thread_id)
     try:
         current = await handle.describe(rpc_timeout=_TIMEOUT)
         chain = await _chain(client, thread_id, current.run_id)
-        await _ignoring_gone(handle.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
-        for run_id in reversed(chain):
+        # This thread and no later one of the same id, which may have begun while an earlier try was cut off.
+        own = client.get_workflow_handle(thread_id, first_execution_run_id=chain[0].first_run_id if chain else None)
+        await _ignoring_gone(own.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
+        last = await _last(client, thread_id, current.run_id)
+        if last != current.run_id:  # it had continued as new meanwhile; now it cannot any more
+            chain = await _chain(client, thread_id, last)
+        finished = 0
+        if external is not None:
+            for incarnation in {one.incarnation for one in chain if one.incarnation}:
+                finished += await external.delete_below(folder_of(thread_id, incarnation))
+        for run_id in reversed([one.run_id for one in chain]):
             await _ignoring_gone(
                 client.workflow_service.delete_workflow_execution(
                     DeleteWorkflowExecutionRequest(
@@ -41,7 +59,7 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
                     timeout=_TIMEOUT,
                 )
             )
-        if current.status is not WorkflowExecutionStatus.RUNNING:
+        if current.status is not WorkflowExecutionStatus.RUNNING and not finished:
             raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
@@ -49,12 +67,17 @@ async def delete_thread(client: Client, thread_id: ThreadId) -> None:
         raise unavailable(thread_id, error) from error
 
 
-async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[str]:
+class _Execution(NamedTuple):
+    run_id: str
+    first_run_id: str
+    incarnation: str
+
+
+async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Execution]:
     """The executions of a thread, newest first: each one's first event names the one before it."""
-    chain: list[str] = []
+    chain: list[_Execution] = []
     at = run_id
-    while at and at not in chain:
-        chain.append(at)
+    while at and at not in (one.run_id for one in chain):
         request = GetWorkflowExecutionHistoryRequest(
             namespace=client.namespace,
             execution=WorkflowExecution(workflow_id=thread_id, run_id=at),
@@ -64,11 +87,42 @@ async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[str]:
             reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                return chain[:-1]  # deleted by an earlier try, or by Temporal's retention
+                return chain  # deleted by an earlier try, or by Temporal's retention
             raise
         events = reply.history.events
-        at = events[0].workflow_execution_started_event_attributes.continued_execution_run_id if events else ""
+        if not events:
+            return [*chain, _Execution(at, at, "")]
+        started = events[0].workflow_execution_started_event_attributes
+        chain.append(_Execution(at, started.first_execution_run_id, await _incarnation(client, started)))
+        at = started.continued_execution_run_id
     return chain
+
+
+async def _last(client: Client, thread_id: ThreadId, run_id: str) -> str:
+    """The newest of the executions that came of this one: each one's last event names the one after it."""
+    at = run_id
+    while True:
+        request = GetWorkflowExecutionHistoryRequest(
+            namespace=client.namespace,
+            execution=WorkflowExecution(workflow_id=thread_id, run_id=at),
+            history_event_filter_type=HistoryEventFilterType.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+        )
+        reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
+        events = reply.history.events
+        following = (
+            events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id if events else ""
+        )
+        if not following:
+            return at
+        at = following
+
+
+async def _incarnation(client: Client, started: WorkflowExecutionStartedEventAttributes) -> str:
+    """Of the thread whose state an execution began with."""
+    argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
+    if not argument or not isinstance(argument[0], bytes):
+        return ""
+    return incarnation_of(thread_pb2.Thread.FromString(argument[0]))
 
 
 async def _ignoring_gone(call: object) -> None:

@@ -22,6 +22,7 @@ from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
+from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.threads import source_of, thread_from_message
 from agentvisor.protocol.v1 import journal_pb2, thread_pb2
@@ -76,9 +77,7 @@ class ThreadReader:
             elif reply.revision != revision:
                 return None
             else:
-                whole.store.checkpoints.extend(reply.thread.store.checkpoints)
-                whole.store.orphans.extend(reply.thread.store.orphans)
-                whole.store.projections.extend(reply.thread.store.projections)
+                whole.store.MergeFrom(reply.thread.store)
             if not reply.cursor:
                 return thread_from_message(whole)
             page.cursor = reply.cursor
@@ -97,6 +96,31 @@ class ThreadReader:
                 found[blob.key] = blob
             if not reply.more:
                 return list(found.values())
+
+    async def outlines(self, thread_id: ThreadId) -> Outlines:
+        """What the workflow's state holds of large values and of those in external storage."""
+        found: dict[BlobKey, Blob] = {}
+        size = 0
+        while True:
+            asked = thread_pb2.ReadBlobs(have=list(found), outlines=True)
+            reply = thread_pb2.ReadBlobsReply.FromString(
+                await self._query(thread_id, "read_blobs", asked.SerializeToString())
+            )
+            found.update((blob.key, blob) for blob in map(blob_from_message, reply.blobs))
+            size = size or reply.stored_bytes
+            if not reply.more:
+                active = reply.active
+                current = AttemptId(RunId(active.run_id), active.attempt) if reply.HasField("active") else None
+                return Outlines(reply.incarnation, current, active.applied_seq, size, list(found.values()))
+
+    async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
+        """Sizes of a thread, and of its current execution's history."""
+        description = await self.describe(thread_id)
+        asked = thread_pb2.ReadStorage().SerializeToString()
+        reply = thread_pb2.ReadStorageReply.FromString(await self._query(thread_id, "read_storage", asked))
+        reply.history_events = description.workflow_execution_info.history_length
+        reply.history_bytes = description.workflow_execution_info.history_size_bytes
+        return reply
 
     async def _query(self, thread_id: ThreadId, name: str, argument: bytes) -> bytes:
         """A query; one that waits behind a workflow task is tried again (Temporal buffers one and refuses others)."""

@@ -11,7 +11,9 @@ from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.workflow.counted import count_into
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
 _CACHED_THREADS = 200
@@ -29,6 +31,7 @@ async def workers(
     client: Client, attempts: Attempts, capacity: RunCapacity, *, task_queue: str, own_queue: str, stop_grace: float
 ) -> AsyncGenerator[None]:
     """Poll while the context lasts."""
+    count_into(count_workflow)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=FixedSizeSlotSupplier(50),
         activity_supplier=capacity,
@@ -69,8 +72,8 @@ def workflow_runner() -> SandboxedWorkflowRunner:
 def _allow_long_steps(worker: Worker) -> None:
     """The SDK takes a step of 2 s for a deadlock and fails it, each time it is tried.
 
-    Our workflow cannot hang, but a large thread's compaction takes seconds on a busy machine: it would be stuck for
-    ever. There is no public setting but the debug mode, which does more than that.
+    Our workflow cannot hang, but to make a thread of thousands of namespaces smaller takes seconds on a busy machine:
+    it would be stuck for ever. There is no public setting but the debug mode, which does more than that.
     """
     inner = worker._workflow_worker  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if inner is not None:

@@ -10,17 +10,22 @@ from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
     Blob,
+    Bone,
     Checkpoint,
     CheckpointTuple,
+    DeleteForRuns,
     Encoding,
     Operation,
     ProjectedTask,
     Projection,
+    Prune,
     PutBlobs,
     TaskWrites,
     Write,
 )
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
+
+_STRATEGIES = {True: "keep_latest", False: "delete"}
 
 
 class UnknownOperation(RuntimeError):
@@ -36,6 +41,8 @@ def blob_to_message(blob: Blob) -> store_pb2.Blob:
         base=blob.base or b"",
         size=blob.size,
         depth=blob.depth,
+        location=blob.location,
+        stored_size=blob.stored_size,
     )
 
 
@@ -48,6 +55,8 @@ def blob_from_message(message: store_pb2.Blob) -> Blob:
         base=BlobKey(message.base) if message.base else None,
         size=message.size,
         depth=message.depth,
+        location=message.location,
+        stored_size=message.stored_size,
     )
 
 
@@ -82,7 +91,37 @@ def checkpoint_from_message(message: store_pb2.Checkpoint) -> Checkpoint:
         metadata=struct_to_bytes(message.metadata),
         channels={one.channel: BlobKey(one.key) if one.key else None for one in message.channels},
         ts=message.ts,
+        root_id=CheckpointId(_text(_field(message.metadata, "parents"), "")) or None,
+        run_id=_text(message.metadata, "run_id"),
+        delta_channels=tuple(sorted(_field(message.metadata, "counters_since_delta_snapshot").fields)),
     )
+
+
+def bone_to_message(bone: Bone) -> store_pb2.Bone:
+    return store_pb2.Bone(
+        namespace=bone.namespace,
+        checkpoint_id=bone.checkpoint_id,
+        parent_id=bone.parent_id or "",
+        channels=[store_pb2.ChannelValue(channel=name, key=key) for name, key in bone.channels.items()],
+    )
+
+
+def bone_from_message(message: store_pb2.Bone) -> Bone:
+    return Bone(
+        Namespace(message.namespace),
+        CheckpointId(message.checkpoint_id),
+        CheckpointId(message.parent_id) if message.parent_id else None,
+        {one.channel: BlobKey(one.key) for one in message.channels},
+    )
+
+
+def _field(struct: Struct, name: str) -> Struct:
+    """A table in LangGraph's metadata; empty where there is none."""
+    return struct.fields[name].struct_value if name in struct.fields else Struct()
+
+
+def _text(struct: Struct, name: str) -> str:
+    return struct.fields[name].string_value if name in struct.fields else ""
 
 
 def struct_to_bytes(struct: Struct) -> bytes:
@@ -96,7 +135,15 @@ def writes_to_message(writes: TaskWrites) -> store_pb2.TaskWrites:
         task_id=writes.task_id,
         task_path=writes.task_path,
         writes=[
-            store_pb2.Write(idx=one.idx, channel=one.channel, type=one.type, data=one.data, size=one.size)
+            store_pb2.Write(
+                idx=one.idx,
+                channel=one.channel,
+                type=one.type,
+                data=one.data,
+                size=one.size,
+                is_state=one.is_state,
+                key=one.key or b"",
+            )
             for one in writes.writes
         ],
     )
@@ -108,7 +155,18 @@ def writes_from_message(message: store_pb2.TaskWrites) -> TaskWrites:
         checkpoint_id=CheckpointId(message.checkpoint_id),
         task_id=message.task_id,
         task_path=message.task_path,
-        writes=tuple(Write(one.idx, one.channel, one.type, one.data, one.size) for one in message.writes),
+        writes=tuple(
+            Write(
+                one.idx,
+                one.channel,
+                one.type,
+                one.data,
+                one.size,
+                one.is_state,
+                BlobKey(one.key) if one.key else None,
+            )
+            for one in message.writes
+        ),
     )
 
 
@@ -155,6 +213,12 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(put_writes=writes_to_message(operation))
         case Projection():
             message = journal_pb2.Operation(project=projection_to_message(operation))
+        case DeleteForRuns(run_ids):
+            message = journal_pb2.Operation(delete_for_runs=store_pb2.DeleteForRuns(run_ids=sorted(run_ids)))
+        case Bone():
+            message = journal_pb2.Operation(put_bone=bone_to_message(operation))
+        case Prune(keep_latest):
+            message = journal_pb2.Operation(prune=store_pb2.PruneThread(strategy=_STRATEGIES[keep_latest]))
     return message.SerializeToString()
 
 
@@ -171,6 +235,12 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return writes_from_message(message.put_writes)
         case "project":
             return projection_from_message(message.project)
+        case "delete_for_runs":
+            return DeleteForRuns(frozenset(message.delete_for_runs.run_ids))
+        case "put_bone":
+            return bone_from_message(message.put_bone)
+        case "prune":
+            return Prune(keep_latest=message.prune.strategy == _STRATEGIES[True])
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -11,8 +12,10 @@ from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.core.weighing import stored_bytes
 from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
-from agentvisor.protocol.threads import store_to_message, thread_to_message
+from agentvisor.protocol.stores import add_loose, checkpoints_to_message, loose_parts
+from agentvisor.protocol.threads import thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
@@ -27,27 +30,38 @@ KEYWORDS = 20
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
-    """The records that were asked for, from the cursor on, about PAGE_BYTES of them with the runs."""
-    first = asked.cursor == 0
-    message = thread_to_message(thread, (), blobs=False, whole_run=RunId(asked.whole_run_id))
+    """What was asked for, from the cursor on, about PAGE_BYTES of them with the runs; what has no checkpoint last.
+
+    The cursor is one more than a position, so that runs may have the first page to themselves.
+    """
+    store, first = thread.store, asked.cursor == 0
+    selected = _selected(store, asked)
+    loose = [] if asked.without_checkpoints else list(loose_parts(store))
+    message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
     if first:
         _leave_out_runs(message, asked.whole_run_id)
     else:
         message.ClearField("runs")
-    selected = _selected(thread.store, asked)
-    page, size, position = list[Checkpoint](), message.ByteSize(), max(0, asked.cursor - 1)
-    while position < len(selected):
-        checkpoint = selected[position]
-        cost = checkpoint.stored_bytes + sum(one.stored_bytes for one in thread.store.pending(checkpoint.key))
-        if (page or first) and size + cost > PAGE_BYTES:
+    begins = max(0, asked.cursor - 1)
+    size, position, many = message.ByteSize(), begins, len(selected) + len(loose)
+    while position < many:
+        if position < len(selected):
+            part = checkpoints_to_message(store, [selected[position]])
+            cost = part.ByteSize()
+        else:
+            part = loose[position - len(selected)]
+            cost = part.ByteSize() + 8
+        if (position > begins or first) and size + cost > PAGE_BYTES:
             break
+        if isinstance(part, thread_pb2.Store):
+            message.store.MergeFrom(part)
+        else:
+            add_loose(message.store, part)
         size += cost
-        page.append(checkpoint)
         position += 1
-    message.store.CopyFrom(store_to_message(thread.store, page, blobs=False))
     return thread_pb2.ReadThreadReply(
         thread=message,
-        cursor=position + 1 if position < len(selected) else 0,
+        cursor=position + 1 if position < many else 0,
         unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
         revision=thread.revision,
     )
@@ -96,6 +110,54 @@ def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlob
         reply.blobs.append(blob_to_message(blob))
         size += blob.stored_bytes
     return reply
+
+
+OUTLINED_FROM = 8 * 1024
+"""Bytes from which a blob that is stored here is worth a mention in outlines."""
+
+
+def read_outlines(thread: Thread, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlobsReply:
+    """The large blobs and those in external storage, without their data; in pages, as read_blobs."""
+    have = frozenset(BlobKey(key) for key in asked.have)
+    reply = thread_pb2.ReadBlobsReply(incarnation=thread.incarnation)
+    size = 0
+    for blob in thread.store.blobs.values():
+        if blob.key in have or not (blob.is_external or len(blob.data) >= OUTLINED_FROM):
+            continue
+        if size > PAGE_BYTES:
+            reply.more = True
+            break
+        outline = blob_to_message(replace(blob, data=b"", stored_size=blob.data_bytes))
+        reply.blobs.append(outline)
+        size += outline.ByteSize()
+    if thread.active is not None:
+        reply.active.run_id, reply.active.attempt = thread.active.id
+        reply.active.applied_seq = thread.active.applied_seq
+    if not asked.have:
+        reply.stored_bytes = stored_bytes(thread.store)
+    return reply
+
+
+def read_storage(thread: Thread) -> thread_pb2.ReadStorageReply:
+    """How much the thread holds; the history's size is not known here."""
+    store = thread.store
+    writes = [one for tasks in store.tasks.values() for task in tasks.values() for one in task.writes.values()]
+    return thread_pb2.ReadStorageReply(
+        state_bytes=thread_to_message(thread).ByteSize(),
+        unsheddable_bytes=thread.unsheddable_bytes(),
+        limit_bytes=thread.settings.state_bytes,
+        checkpoints=sum(len(group) for group in store.checkpoints.values()),
+        namespaces=len(store.checkpoints),
+        blobs=len(store.blobs),
+        blob_bytes=sum(blob.stored_bytes for blob in store.blobs.values()),
+        external_blobs=sum(blob.is_external for blob in store.blobs.values()),
+        external_bytes=sum(blob.stored_size for blob in store.blobs.values() if blob.is_external),
+        pending_writes=len(writes),
+        pending_write_bytes=sum(one.stored_bytes for one in writes),
+        runs=len(thread.runs),
+        compactions=thread.compactions,
+        left_out=thread.left_out,
+    )
 
 
 def merged_metadata(metadata: bytes, changes: Struct) -> bytes:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from agentvisor.core.ids import Namespace, RunId, ThreadId
-from agentvisor.core.records import Checkpoint
+from agentvisor.core.errors import Unavailable
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
-from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
-    blob_from_message,
-    blob_to_message,
-    checkpoint_from_message,
-    checkpoint_to_message,
-    projection_from_message,
-    projection_to_message,
     struct_to_bytes,
-    writes_from_message,
-    writes_to_message,
 )
-from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.stores import store_from_message, store_to_message
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
 
 def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
@@ -42,10 +32,11 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
 
 
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
-    """A run; without `whole` its input, command and output are left out."""
+    """A run; without `whole` its input, command and output are left out, of a bare one more."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
+    whole = whole and not run.bare
     if not whole:
-        for name in ("input", "command", "context"):
+        for name in ("input", "command", "context", *(("config", "kwargs", "metadata") if run.bare else ())):
             spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     return run_pb2.Run(
         spec=spec,
@@ -102,49 +93,12 @@ def _attempt_from_message(message: run_pb2.AttemptRecord) -> Attempt:
     )
 
 
-def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: bool) -> thread_pb2.Store:
-    """The part of a store that belongs to these checkpoints; writes without a checkpoint always come along."""
-    chosen = list(checkpoints)
-    keys = {one.key for one in chosen}
-    known = {one.key for one in store.all_checkpoints()}
-    wanted = [key for key in store.tasks if key in keys or key not in known]
-    return thread_pb2.Store(
-        checkpoints=[store_pb2.CheckpointTuple(checkpoint=checkpoint_to_message(one)) for one in chosen],
-        orphans=[writes_to_message(task) for key in wanted for task in store.pending(key)],
-        projections=[projection_to_message(one) for key, one in store.projections.items() if key in keys],
-        blobs=[blob_to_message(one) for one in store.blobs.values()] if blobs else [],
-        channels=[
-            thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
-            for namespace, names in store.channels.items()
-        ],
-    )
-
-
-def store_from_message(message: thread_pb2.Store) -> Store:
-    store = Store()
-    for found in message.checkpoints:
-        store.apply(checkpoint_from_message(found.checkpoint))
-    for writes in message.orphans:
-        store.apply(writes_from_message(writes))
-    for projection in message.projections:
-        store.apply(projection_from_message(projection))
-    for names in message.channels:
-        store.channels[Namespace(names.namespace)] = tuple(names.channels)
-    for blob in message.blobs:
-        one = blob_from_message(blob)
-        store.blobs[one.key] = one
-    return store
-
-
 def thread_to_message(
-    thread: Thread,
-    checkpoints: Iterable[Checkpoint] | None = None,
-    *,
-    blobs: bool = True,
-    whole_run: RunId | None = None,
+    thread: Thread, store: thread_pb2.Store | None = None, *, whole_run: RunId | None = None
 ) -> thread_pb2.Thread:
-    """A thread; where they are given, with these checkpoints only, and with only this run's input and output."""
-    chosen = thread.store.all_checkpoints() if checkpoints is None else checkpoints
+    """A thread; where they are given, with this part of its store, and with only this run's input and output."""
+    if store is None:
+        store = store_to_message(thread.store, thread.store.all_checkpoints(), blobs=True)
     message = thread_pb2.Thread(
         version=STATE_VERSION,
         thread_id=thread.thread_id,
@@ -152,11 +106,13 @@ def thread_to_message(
         updated_at_ms=thread.updated_at_ms,
         state_updated_at_ms=thread.state_updated_at_ms,
         config=run_pb2.PinnedConfig(pending_writes_enabled=thread.pending_writes_enabled),
-        store=store_to_message(thread.store, chosen, blobs=blobs),
+        store=store,
         runs=[run_to_message(run, whole=whole_run in (None, run.run_id)) for run in thread.runs.values()],
         compactions=thread.compactions,
         failure=thread.failure,
         settings=settings_to_message(thread.settings),
+        left_out=thread.left_out,
+        incarnation=thread.incarnation,
     )
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
@@ -165,6 +121,16 @@ def thread_to_message(
 
 
 def thread_from_message(message: thread_pb2.Thread) -> Thread:
+    """The thread; `Unavailable` where a newer version has written it, whose rules this one does not know (B16).
+
+    In the workflow that fails the task, so that a newer host takes it.
+    """
+    if message.version > STATE_VERSION:
+        raise Unavailable(
+            f"thread {message.thread_id} has state of version {message.version}, this host knows versions up to "
+            f"{STATE_VERSION}: upgrade this host",
+            thread_id=message.thread_id,
+        )
     pinned = message.config
     thread = Thread(
         thread_id=ThreadId(message.thread_id),
@@ -177,6 +143,8 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         compactions=message.compactions,
         failure=message.failure,
         settings=settings_from_message(message.settings),
+        left_out=dict(message.left_out),
+        incarnation=incarnation_of(message),
     )
     for one in message.runs:
         run = run_from_message(one)
@@ -186,18 +154,37 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
     return thread
 
 
+def incarnation_of(message: thread_pb2.Thread) -> str:
+    """Tells a thread from others of the same id; one from before the field by when it was created."""
+    return message.incarnation or f"{message.created_at_ms:x}"
+
+
 def source_of(log: journal_pb2.Log) -> Source:
     return Source(log.host_id, log.started_at_ms, log.committed_at_ms)
 
 
 def settings_to_message(settings: Settings) -> run_pb2.ThreadSettings:
     return run_pb2.ThreadSettings(
-        compact_events=settings.compact_events, compact_bytes=settings.compact_bytes, state_bytes=settings.state_bytes
+        compact_events=settings.compact_events,
+        compact_bytes=settings.compact_bytes,
+        state_bytes=settings.state_bytes,
+        checkpoint_history=settings.checkpoint_history,
+        run_history=settings.run_history,
+        compact_signals=settings.compact_signals,
+        compact_updates=settings.compact_updates,
     )
 
 
 def settings_from_message(message: run_pb2.ThreadSettings) -> Settings:
-    return Settings(message.compact_events, message.compact_bytes, message.state_bytes)
+    return Settings(
+        message.compact_events,
+        message.compact_bytes,
+        message.state_bytes,
+        message.checkpoint_history,
+        message.run_history,
+        message.compact_signals,
+        message.compact_updates,
+    )
 
 
 def _active_to_message(active: Active) -> thread_pb2.ActiveAttempt:

@@ -2,14 +2,19 @@
 
 import asyncio
 import importlib
+import os
+import sys
 import traceback
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
 
 from agentvisor.langgraph import AgentVisorCheckpointer
+
+DELTA_HISTORY = "delta_channel_history"
 
 
 class OnOwnThread(BaseCheckpointSaver[str]):
@@ -47,6 +52,23 @@ class OnOwnThread(BaseCheckpointSaver[str]):
             self._ours({"configurable": {"thread_id": thread_id}})["configurable"].get("thread_id", "")
         )
 
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await self._saver.adelete_for_runs(run_ids)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await self._saver.aprune([self._our_id(one) for one in thread_ids], strategy=strategy)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await self._saver.acopy_thread(self._our_id(source_thread_id), target_thread_id)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Any:
+        return await self._saver.aget_delta_channel_history(config=self._ours(config), channels=channels)
+
+    def _our_id(self, thread_id: str) -> str:
+        """Their id of the run's own thread, as the run's own."""
+        own: str = os.environ["AGENTVISOR_THREAD_ID"]
+        return own if thread_id == self._their_id else thread_id
+
     def _ours(self, config: RunnableConfig) -> RunnableConfig:
         configurable = dict(config["configurable"])
         self._their_id = self._their_id or configurable["thread_id"]
@@ -63,9 +85,14 @@ class OnOwnThread(BaseCheckpointSaver[str]):
 
 def test(capability: str, name: str) -> str:
     """Run one test of the suite; returns why it failed, or nothing."""
-    suite = importlib.import_module(f"langgraph.checkpoint.conformance.spec.test_{capability}")
     try:
-        asyncio.run(getattr(suite, name)(OnOwnThread()))
+        if capability == DELTA_HISTORY:
+            sys.path.append(str(Path(__file__).parents[3]))  # where `tests` is
+            suite = importlib.import_module("tests.langgraph_delta_history")
+            asyncio.run(getattr(suite, name)(OnOwnThread(), "theirs"))
+        else:
+            suite = importlib.import_module(f"langgraph.checkpoint.conformance.spec.test_{capability}")
+            asyncio.run(getattr(suite, name)(OnOwnThread()))
     except Exception:  # noqa: BLE001 - how a test failed is its result
         return traceback.format_exc(limit=-3)
     return ""

@@ -40,6 +40,10 @@ def saver_calls(other: str) -> dict[str, str]:
         "get_tuple": _said(lambda: saver.get_tuple(config)),
         "list": _said(lambda: list(saver.list(config))),
         "delete_thread": _said(lambda: saver.delete_thread(other)),
+        "prune": _said(lambda: saver.prune([other])),
+        "copy_thread": _said(lambda: saver.copy_thread(os.environ["AGENTVISOR_THREAD_ID"], other)),
+        "copy_thread from": _said(lambda: saver.copy_thread(other, os.environ["AGENTVISOR_THREAD_ID"])),
+        "history": _said(lambda: saver.get_delta_channel_history(config=config, channels=["word"])),
     }
 
 
@@ -52,11 +56,17 @@ def raw_calls(other: str) -> dict[str, str]:
         "get_blobs": store_pb2.StoreRequest(get_blobs=store_pb2.GetBlobs(keys=[b"x" * 32])),
         "delete_thread": store_pb2.StoreRequest(delete_thread=store_pb2.DeleteThread()),
         "copy_thread": store_pb2.StoreRequest(copy_thread=store_pb2.CopyThread(target_thread_id=other)),
+        "copy_thread from": store_pb2.StoreRequest(copy_thread=store_pb2.CopyThread(target_thread_id="t")),
+        "prune": store_pb2.StoreRequest(prune=store_pb2.PruneThread(strategy="delete")),
+        "delta_history": store_pb2.StoreRequest(delta_history=store_pb2.DeltaHistory(channels=["word"])),
+        "put_part": store_pb2.StoreRequest(put_part=store_pb2.PutPart(upload=b"u", data=b"x", total=1)),
+        "get_part": store_pb2.StoreRequest(get_part=store_pb2.GetPart(key=b"x" * 32)),
+        "delete_for_runs": store_pb2.StoreRequest(delete_for_runs=store_pb2.DeleteForRuns(run_ids=["r"])),
         "list of all threads": store_pb2.StoreRequest(list=store_pb2.ListCheckpoints(all_threads=True)),
     }
     answers: dict[str, str] = {}
     for name, request in requests.items():
-        if name not in ("copy_thread", "list of all threads"):
+        if name not in ("copy_thread", "delete_for_runs", "list of all threads"):
             request.thread_id = other
         reply = connect().transport.submit(request).result(timeout=10)
         done = f"{len(reply.listed.checkpoints)} checkpoints" if reply.HasField("listed") else "done"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
@@ -63,6 +64,39 @@ nested.add_edge(START, "child")
 talking = StateGraph(MessagesState)
 talking.add_node("model", model)
 talking.add_edge(START, "model")
+
+
+def sub_work(state: State) -> State:
+    return {"log": ["sub worked"]}
+
+
+def add(state: "Items") -> "Items":
+    return {"items": [f"item {len(state['items'])}" + "." * 200]}
+
+
+def confirm(state: "Items") -> "Items":
+    return {"items": [f"answer {interrupt('go on?')}"]}
+
+
+def tell(state: "Items") -> "Items":
+    """What the delta channel holds is known to the agent alone: say it in a channel that everybody can read."""
+    return {"seen": [one.rstrip(".") for one in state["items"]]}
+
+
+class Items(TypedDict, total=False):
+    items: Annotated[list[str], DeltaChannel(lambda old, new: [*old, *(one for some in new for one in some)])]
+    seen: list[str]
+
+
+nested_later = StateGraph(State)
+nested_later.add_node("work", work)
+nested_later.add_node("inner", _graph(sub_work, ask).compile())
+nested_later.add_edge(START, "work")
+nested_later.add_edge("work", "inner")
+
+deltas = StateGraph(Items)
+deltas.add_sequence([add, confirm, tell])
+deltas.add_edge(START, "add")
 
 
 def plain(input: Any) -> Iterator[dict[str, int]]:

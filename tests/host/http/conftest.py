@@ -12,6 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from temporalio.client import Client
 from tests.support.temporal import TemporalProcess, free_ports, temporal_server
 
+from agentvisor.core.ids import ThreadId
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.config import Config, load_config
@@ -21,7 +22,7 @@ from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
 
 AGENTS = Path(__file__).parent / "agents.py"
-NAMES = ("asking", "talking", "failing", "waiting", "nested", "plain", "nothing")
+NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing", "nested", "nested_later", "deltas")
 
 
 def config_in(folder: Path, **overrides: object) -> Config:
@@ -35,7 +36,12 @@ async def app_without_temporal(config: Config) -> FastAPI:
     """The real app; what it asks of Temporal fails."""
     client = await Client.connect(f"127.0.0.1:{free_ports(1)[0]}", lazy=True)
     defaults = ThreadDefaults("queue", True, Settings(), config.storage.max_input, config.storage.max_value)
-    return create_app(Threads(client, defaults), RunStreams(), config, version="1.2.3", grpc_address="127.0.0.1:1")
+    door = Threads(client, defaults)
+
+    async def prune(thread_id: ThreadId) -> None:
+        await door.get(thread_id)
+
+    return create_app(door, RunStreams(), config, prune=prune, version="1.2.3", grpc_address="127.0.0.1:1")
 
 
 @pytest.fixture

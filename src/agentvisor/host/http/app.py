@@ -10,10 +10,21 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from agentvisor.host.config import Config
-from agentvisor.host.http import assistants, errors, meta, runs, state, stateless, threads
+from agentvisor.host.http import (
+    assistants,
+    errors,
+    meta,
+    metrics,
+    runs,
+    state,
+    stateless,
+    storage,
+    threads,
+    threads_copy,
+)
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
-from agentvisor.host.http.services import Afterwards, Services
+from agentvisor.host.http.services import Afterwards, Prune, Services
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -28,6 +39,7 @@ def create_app(
     streams: RunStreams,
     config: Config,
     *,
+    prune: Prune,
     version: str,
     grpc_address: str | None,
     heartbeat: float = HEARTBEAT,
@@ -38,6 +50,7 @@ def create_app(
         door: the way to threads.
         streams: events of the runs that live on this host.
         config: agents, limits, key.
+        prune: leaves the newest checkpoint of every namespace of a thread.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
@@ -46,6 +59,7 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
+        prune=prune,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -67,8 +81,8 @@ def create_app(
     )
     app.state.services = services
     errors.install(app)
-    for router in (meta.router, assistants.router, threads.router, state.router, runs.router, stateless.router):
-        app.include_router(router)
+    for one in (meta, metrics, assistants, threads, threads_copy, storage, state, runs, stateless):
+        app.include_router(one.router)
     _guard(app, config)
     return app
 

@@ -63,6 +63,13 @@ class ThreadSearch(ThreadFilter):
     extract: dict[str, str] | None = None
 
 
+class ThreadPrune(Body):
+    """Which threads to prune, and what stays of them."""
+
+    thread_ids: list[str] = Field(max_length=1000)
+    strategy: Literal["keep_latest", "delete"] = "delete"
+
+
 class StateAt(Body):
     """Which state to show."""
 

@@ -21,6 +21,7 @@ from agentvisor.core.errors import (
     NotFound,
     PermissionRefused,
     StateTooLarge,
+    StorageUnavailable,
     ThreadFailed,
     Unavailable,
     UnknownAgent,
@@ -42,6 +43,7 @@ STATUS: dict[type[AgentVisorError], int] = {
     ValueTooLarge: 413,
     StateTooLarge: 413,
     Unavailable: 503,
+    StorageUnavailable: 503,
     Corrupt: 500,
     Internal: 500,
 }

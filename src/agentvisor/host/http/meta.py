@@ -19,11 +19,13 @@ async def ok() -> JsonResponse:
 @router.get("/info")
 async def info(services: Served) -> JsonResponse:
     """Version, address of the gRPC end, agents, and what this host can do."""
+    storage = services.config.storage
     return JsonResponse(
         {
             "version": services.version,
             "agentvisor": services.version,
             "grpc": services.grpc,
+            "limits": {"max_value": storage.max_value, "max_stored_value": storage.max_stored_value},
             "agents": sorted(services.config.agents),
             "flags": {"assistants": True, "crons": False, "langsmith": False, "strict_resume": False},
         }

@@ -14,6 +14,7 @@ from agentvisor.core.thread import Thread
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
+from agentvisor.host.render_delta import blobs_of_deltas, open_channels
 from agentvisor.host.render_typed import Json
 
 _OFF_THE_LOOP = 256 * 1024
@@ -119,11 +120,11 @@ def _has(checkpoint: Checkpoint, metadata: dict[str, Json]) -> bool:
 def _add_heads(store: Store, heads: Store) -> None:
     """The latest of every namespace, beside what was read."""
     for checkpoint in heads.all_checkpoints():
-        store.apply(checkpoint)
+        store.put_checkpoint(checkpoint)
         for writes in heads.pending(checkpoint.key):
-            store.apply(writes)
+            store.put_writes(writes)
     for projection in heads.projections.values():
-        store.apply(projection)
+        store.project(projection)
 
 
 def _heads(thread: Thread) -> Iterable[Checkpoint]:
@@ -132,9 +133,14 @@ def _heads(thread: Thread) -> Iterable[Checkpoint]:
 
 
 async def _states(services: Services, thread: Thread, checkpoints: Iterable[Checkpoint]) -> tuple[ThreadStates, Blobs]:
-    keys = blobs_of_states(thread.store, checkpoints)
+    shown = list(checkpoints)
+    ancestors = {
+        namespace: (await services.threads.read(thread.thread_id, namespace=namespace)).store
+        for namespace in dict.fromkeys(one.namespace for one in shown if open_channels(one))
+    }
+    keys = blobs_of_states(thread.store, shown) | blobs_of_deltas(shown, ancestors)
     blobs = await services.threads.blobs(thread.thread_id, keys) if keys else {}
-    return ThreadStates(thread.thread_id, thread.store, blobs), blobs
+    return ThreadStates(thread.thread_id, thread.store, blobs, ancestors), blobs
 
 
 async def _rendered(blobs: Blobs, render: Callable[[], _Shown]) -> _Shown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +14,15 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.ids import ThreadId
 from agentvisor.host.config import Config
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
+
+
+Prune = Callable[[ThreadId], Awaitable[None]]
 
 
 class Afterwards:
@@ -61,6 +65,8 @@ class Services:
 
     threads: Threads
     streams: RunStreams
+    prune: Prune
+    """Leaves the newest checkpoint of every namespace of a thread."""
     config: Config
     version: str
     grpc: str | None

@@ -15,11 +15,13 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import shed
+    from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
     from agentvisor.core.runs import Run
     from agentvisor.core.thread import Active, Next, Step, Thread
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
+    from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol import reads
@@ -44,20 +46,29 @@ _TAKE_SOON = timedelta(seconds=10)
 """How long a task may wait on the queue of one host, which may be gone."""
 _END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
-_FEWEST_EVENTS = 20
-"""Of an execution before it continues as new."""
 
 
 def _now_ms() -> int:
     return int(workflow.time() * 1000)
 
 
+def _encoded(thread: Thread) -> bytes:
+    return thread_to_message(thread).SerializeToString()
+
+
+def _decoded(state: bytes) -> Thread:
+    thread = thread_from_message(thread_pb2.Thread.FromString(state))
+    thread.store.keep = thread.settings.checkpoint_history
+    return thread
+
+
 @workflow.defn(name=WORKFLOW)
 class ThreadWorkflow:
     @workflow.init
     def __init__(self, state: bytes) -> None:
-        self._thread: Thread = thread_from_message(thread_pb2.Thread.FromString(state))
-        self._compacting = False
+        self._thread: Thread = _decoded(state)
+        self._compacting = self._compaction_asked = False
+        self._signals = self._updates = 0
         self._shown: tuple[str, str, list[str]] | None = None
 
     @workflow.run
@@ -84,6 +95,8 @@ class ThreadWorkflow:
                 await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
             if self._compaction_due() and self._thread.active is None:
                 self._continue_as_new()
+            if self._thread.failure:
+                return
 
     async def _attempt(self, run: Run, active: Active) -> Next:
         """One activity: schedule it, cancel it where something asks for that, and take in how it closed."""
@@ -141,6 +154,7 @@ class ThreadWorkflow:
 
     @workflow.signal
     def fold(self, log: bytes) -> None:
+        self._signals += 1
         self._take(journal_pb2.Log.FromString(log))
 
     def _take(self, log: journal_pb2.Log) -> None:
@@ -152,6 +166,7 @@ class ThreadWorkflow:
         if came.gap:
             # Cannot happen while the rules hold; nothing is applied past it, and the thread says so.
             thread.failure = f"journal gap in attempt {log.attempt} of run {log.run_id}: {came.first_seq} expected"
+            counted(Counted.FAILED, "journal_gap")
             return
         thread.apply(operations_from(came.fresh), source_of(log), _now_ms())
 
@@ -159,10 +174,11 @@ class ThreadWorkflow:
 
     @workflow.update
     def start_run(self, request: bytes) -> bytes:
+        self._updates += 1
         message = run_pb2.StartRun.FromString(request)
         with refusing():
             if message.HasField("settings"):
-                self._thread.settings = settings_from_message(message.settings)
+                self._thread.set_settings(settings_from_message(message.settings))
             run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
             if run.is_agent:
                 self._thread.metadata = reads.named_for(self._thread.metadata, message.spec)
@@ -175,6 +191,7 @@ class ThreadWorkflow:
 
     @workflow.update
     def cancel_run(self, request: bytes) -> bytes:
+        self._updates += 1
         with refusing():
             run = self._thread.request_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id), _now_ms())
         return run_to_message(run, whole=False).SerializeToString()
@@ -186,6 +203,7 @@ class ThreadWorkflow:
 
     @workflow.update
     def update_thread(self, request: bytes) -> bytes:
+        self._updates += 1
         message = run_pb2.UpdateThread.FromString(request)
         self._thread.metadata = reads.merged_metadata(self._thread.metadata, message.metadata)
         self._thread.touch(_now_ms())
@@ -194,13 +212,27 @@ class ThreadWorkflow:
 
     # --- readers ---------------------------------------------------------------------------------------------------
 
+    @workflow.update
+    def compact(self, request: bytes) -> bytes:  # noqa: ARG002 - there is nothing to say but that
+        """Continue as new once no run is alive or waits: what an upgrade asks of every thread."""
+        self._updates += 1
+        self._compaction_asked = True
+        return b""
+
     @workflow.query
     def read_thread(self, request: bytes) -> bytes:
         return reads.read_thread(self._thread, thread_pb2.ReadThread.FromString(request)).SerializeToString()
 
     @workflow.query
     def read_blobs(self, request: bytes) -> bytes:
-        return reads.read_blobs(self._thread.store, thread_pb2.ReadBlobs.FromString(request)).SerializeToString()
+        asked = thread_pb2.ReadBlobs.FromString(request)
+        if asked.outlines:
+            return reads.read_outlines(self._thread, asked).SerializeToString()
+        return reads.read_blobs(self._thread.store, asked).SerializeToString()
+
+    @workflow.query
+    def read_storage(self, request: bytes) -> bytes:  # noqa: ARG002 - every query has a request, to be extended
+        return reads.read_storage(self._thread).SerializeToString()
 
     @workflow.query
     def read_attempt(self, request: bytes) -> bytes:
@@ -220,35 +252,41 @@ class ThreadWorkflow:
     # --- upkeep ----------------------------------------------------------------------------------------------------
 
     def _compaction_due(self) -> bool:
-        info = workflow.info()
-        settings = self._thread.settings
-        # Where the state alone is over a limit, a new execution would be due at once, for ever.
-        return (
-            not self._thread.failure
-            and info.get_current_history_length() >= _FEWEST_EVENTS
-            and (
-                info.is_continue_as_new_suggested()
-                or info.get_current_history_length() >= settings.compact_events
-                or info.get_current_history_size() >= settings.compact_bytes
-            )
+        thread, info = self._thread, workflow.info()
+        if thread.failure:
+            return False
+        is_idle = thread.active is None
+        usage = Usage(
+            events=info.get_current_history_length(),
+            history_bytes=info.get_current_history_size(),
+            signals=self._signals,
+            updates=self._updates,
+            suggested=info.is_continue_as_new_suggested(),
         )
+        return (self._compaction_asked and is_idle) or is_due(usage, thread.settings, is_idle=is_idle)
 
     def _continue_as_new(self) -> None:
         """Go on in a new execution with what fits; a state that cannot fit ends the thread loudly, still readable."""
         thread = self._thread
         thread.compactions += 1
+        whole, was_live = _encoded(thread), thread.active is not None
         limit = thread.settings.state_bytes
-        state = shed.until_it_fits(thread, lambda: thread_to_message(thread).SerializeToString(), limit, _now_ms())
-        if state is None:
-            thread.fail(
-                "StateTooLarge",
-                f"the thread's state cannot be made smaller than {limit} bytes, Temporal's limit for continue-as-new: "
-                "copy what is needed to a new thread",
-                _now_ms(),
-            )
-            workflow.logger.error("thread failed: %s", thread.failure)
-            return
-        workflow.continue_as_new(state)
+        shedding = shed.until_it_fits(thread, lambda: _encoded(thread), limit, _now_ms())
+        if shedding.state is not None:
+            for step, number in shedding.left_out.items():
+                counted(Counted.SHED, step.value, number)
+            counted(Counted.COMPACTED, "live" if thread.active else "given_up" if was_live else "idle")
+            workflow.continue_as_new(shedding.state)
+        counted(Counted.FAILED, "state_too_large")
+        # Leaving out did not help: everything is back, to be read and taken elsewhere.
+        self._thread = thread = _decoded(whole)
+        thread.fail(
+            "StateTooLarge",
+            f"the thread's state has {len(whole)} bytes, and {shedding.size} when everything is left out that may be; "
+            f"the limit is {limit} (storage.max_state): copy what is needed to a new thread, or raise the limit",
+            _now_ms(),
+        )
+        workflow.logger.error("thread failed: %s", thread.failure)
 
     def _show(self) -> None:
         """The thread in Temporal's UI and search."""

@@ -391,21 +391,35 @@ class ThreadSettings(_message.Message):
     COMPACT_EVENTS_FIELD_NUMBER: _builtins.int
     COMPACT_BYTES_FIELD_NUMBER: _builtins.int
     STATE_BYTES_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_HISTORY_FIELD_NUMBER: _builtins.int
+    RUN_HISTORY_FIELD_NUMBER: _builtins.int
+    COMPACT_SIGNALS_FIELD_NUMBER: _builtins.int
+    COMPACT_UPDATES_FIELD_NUMBER: _builtins.int
     compact_events: _builtins.int
     """History events and bytes of one execution, past which the workflow continues as new."""
     compact_bytes: _builtins.int
     state_bytes: _builtins.int
     """Bytes that a thread's whole encoded state may have at continue-as-new."""
+    checkpoint_history: _builtins.int
+    """Checkpoints kept in each namespace, and finished runs; 0 or less keeps all."""
+    run_history: _builtins.int
+    compact_signals: _builtins.int
+    """Signals (folds) and updates of one execution, past which it continues as new; 0: as this version thinks fit."""
+    compact_updates: _builtins.int
     def __init__(
         self,
         *,
         compact_events: _builtins.int = ...,
         compact_bytes: _builtins.int = ...,
         state_bytes: _builtins.int = ...,
+        checkpoint_history: _builtins.int = ...,
+        run_history: _builtins.int = ...,
+        compact_signals: _builtins.int = ...,
+        compact_updates: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compact_bytes", b"compact_bytes", "compact_events", b"compact_events", "state_bytes", b"state_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_history", b"checkpoint_history", "compact_bytes", b"compact_bytes", "compact_events", b"compact_events", "compact_signals", b"compact_signals", "compact_updates", b"compact_updates", "run_history", b"run_history", "state_bytes", b"state_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -63,6 +63,9 @@ class Blob(_message.Message):
     BASE_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
     DEPTH_FIELD_NUMBER: _builtins.int
+    LOCATION_FIELD_NUMBER: _builtins.int
+    STORED_SIZE_FIELD_NUMBER: _builtins.int
+    UPLOAD_FIELD_NUMBER: _builtins.int
     key: _builtins.bytes
     """SHA-256 over the type's length, the type and the value's bytes."""
     type: _builtins.str
@@ -75,6 +78,12 @@ class Blob(_message.Message):
     """Length of the value's bytes once decoded."""
     depth: _builtins.int
     """Number of blobs below this one that decoding needs."""
+    location: _builtins.str
+    """Where the data is in external storage, below the thread's own prefix; data is empty then. Never sent to the SDK."""
+    stored_size: _builtins.int
+    """Length of the data where it is not in this message: in external storage, or to be sent and fetched in parts."""
+    upload: _builtins.bytes
+    """From the SDK: the upload (PutPart) that brought the data."""
     def __init__(
         self,
         *,
@@ -85,10 +94,13 @@ class Blob(_message.Message):
         base: _builtins.bytes = ...,
         size: _builtins.int = ...,
         depth: _builtins.int = ...,
+        location: _builtins.str = ...,
+        stored_size: _builtins.int = ...,
+        upload: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "data", b"data", "depth", b"depth", "encoding", b"encoding", "key", b"key", "size", b"size", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "data", b"data", "depth", b"depth", "encoding", b"encoding", "key", b"key", "location", b"location", "size", b"size", "stored_size", b"stored_size", "type", b"type", "upload", b"upload"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -176,12 +188,23 @@ class Write(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
+    IS_STATE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    STORED_SIZE_FIELD_NUMBER: _builtins.int
     idx: _builtins.int
     channel: _builtins.str
     type: _builtins.str
     data: _builtins.bytes
     size: _builtins.int
     """Length of data once decoded; data is a zstd frame where this is not zero."""
+    is_state: _builtins.bool
+    """The value is state (a delta channel's): never dropped, over a limit refused."""
+    key: _builtins.bytes
+    """The value is the blob of this key; data is empty then."""
+    upload: _builtins.bytes
+    """From the SDK: the upload (PutPart) that brought the data, and its length."""
+    stored_size: _builtins.int
     def __init__(
         self,
         *,
@@ -190,14 +213,49 @@ class Write(_message.Message):
         type: _builtins.str = ...,
         data: _builtins.bytes = ...,
         size: _builtins.int = ...,
+        is_state: _builtins.bool = ...,
+        key: _builtins.bytes = ...,
+        upload: _builtins.bytes = ...,
+        stored_size: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "data", b"data", "idx", b"idx", "size", b"size", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "data", b"data", "idx", b"idx", "is_state", b"is_state", "key", b"key", "size", b"size", "stored_size", b"stored_size", "type", b"type", "upload", b"upload"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Write: _TypeAlias = Write  # noqa: Y015
+
+@_typing.final
+class Bone(_message.Message):
+    """What is left of a pruned checkpoint because the delta channels of a kept one live in its writes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    PARENT_ID_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    parent_id: _builtins.str
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChannelValue]: ...
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        parent_id: _builtins.str = ...,
+        channels: _abc.Iterable[Global___ChannelValue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace", "parent_id", b"parent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bone: _TypeAlias = Bone  # noqa: Y015
 
 @_typing.final
 class TaskWrites(_message.Message):
@@ -208,10 +266,13 @@ class TaskWrites(_message.Message):
     TASK_ID_FIELD_NUMBER: _builtins.int
     TASK_PATH_FIELD_NUMBER: _builtins.int
     WRITES_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     checkpoint_id: _builtins.str
     task_id: _builtins.str
     task_path: _builtins.str
+    left_out: _builtins.int
+    """From the SDK: bytes of the task's regular writes, which it left out because one of them is too large to be stored."""
     @_builtins.property
     def writes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Write]: ...
     def __init__(
@@ -222,10 +283,11 @@ class TaskWrites(_message.Message):
         task_id: _builtins.str = ...,
         task_path: _builtins.str = ...,
         writes: _abc.Iterable[Global___Write] | None = ...,
+        left_out: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "namespace", b"namespace", "task_id", b"task_id", "task_path", b"task_path", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "left_out", b"left_out", "namespace", b"namespace", "task_id", b"task_id", "task_path", b"task_path", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -348,6 +410,9 @@ class StoreRequest(_message.Message):
     PRUNE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
+    DELTA_HISTORY_FIELD_NUMBER: _builtins.int
+    PUT_PART_FIELD_NUMBER: _builtins.int
+    GET_PART_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     """Which thread; empty means the run's own. Inside a guest any other thread is refused."""
     @_builtins.property
@@ -374,6 +439,12 @@ class StoreRequest(_message.Message):
     def thread_state(self) -> Global___ThreadStateRequest: ...
     @_builtins.property
     def effect(self) -> Global___EffectRequest: ...
+    @_builtins.property
+    def delta_history(self) -> Global___DeltaHistory: ...
+    @_builtins.property
+    def put_part(self) -> Global___PutPart: ...
+    @_builtins.property
+    def get_part(self) -> Global___GetPart: ...
     def __init__(
         self,
         *,
@@ -390,12 +461,15 @@ class StoreRequest(_message.Message):
         prune: Global___PruneThread | None = ...,
         thread_state: Global___ThreadStateRequest | None = ...,
         effect: Global___EffectRequest | None = ...,
+        delta_history: Global___DeltaHistory | None = ...,
+        put_part: Global___PutPart | None = ...,
+        get_part: Global___GetPart | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_writes", b"put_writes", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect", "delta_history", "put_part", "get_part"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -509,6 +583,34 @@ class ListCheckpoints(_message.Message):
 Global___ListCheckpoints: _TypeAlias = ListCheckpoints  # noqa: Y015
 
 @_typing.final
+class DeltaHistory(_message.Message):
+    """What a checkpoint's delta channels are made of: the writes of its ancestors, back to one that holds a value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        channels: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaHistory: _TypeAlias = DeltaHistory  # noqa: Y015
+
+@_typing.final
 class GetBlobs(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -533,6 +635,62 @@ class GetBlobs(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetBlobs: _TypeAlias = GetBlobs  # noqa: Y015
+
+@_typing.final
+class PutPart(_message.Message):
+    """A part of data that is too large for the message which names its upload: parts in any order, then that message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    upload: _builtins.bytes
+    """The SDK's own name for this upload."""
+    offset: _builtins.int
+    data: _builtins.bytes
+    total: _builtins.int
+    """Length of all parts together."""
+    def __init__(
+        self,
+        *,
+        upload: _builtins.bytes = ...,
+        offset: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+        total: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "offset", b"offset", "total", b"total", "upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutPart: _TypeAlias = PutPart  # noqa: Y015
+
+@_typing.final
+class GetPart(_message.Message):
+    """Asks for a blob's data from an offset on; a reply holds about 2 MB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    key: _builtins.bytes
+    offset: _builtins.int
+    def __init__(
+        self,
+        *,
+        key: _builtins.bytes = ...,
+        offset: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPart: _TypeAlias = GetPart  # noqa: Y015
 
 @_typing.final
 class DeleteThread(_message.Message):
@@ -741,6 +899,8 @@ class StoreReply(_message.Message):
     FOUND_FIELD_NUMBER: _builtins.int
     LISTED_FIELD_NUMBER: _builtins.int
     BLOBS_FIELD_NUMBER: _builtins.int
+    DELTA_HISTORY_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> Global___Error: ...
     @_builtins.property
@@ -753,6 +913,10 @@ class StoreReply(_message.Message):
     def listed(self) -> Global___Listed: ...
     @_builtins.property
     def blobs(self) -> Global___Blobs: ...
+    @_builtins.property
+    def delta_history(self) -> Global___DeltaHistories: ...
+    @_builtins.property
+    def part(self) -> Global___Part: ...
     def __init__(
         self,
         *,
@@ -761,16 +925,86 @@ class StoreReply(_message.Message):
         found: Global___Found | None = ...,
         listed: Global___Listed | None = ...,
         blobs: Global___Blobs | None = ...,
+        delta_history: Global___DeltaHistories | None = ...,
+        part: Global___Part | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___StoreReply: _TypeAlias = StoreReply  # noqa: Y015
+
+@_typing.final
+class Part(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Part: _TypeAlias = Part  # noqa: Y015
+
+@_typing.final
+class DeltaHistories(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeltaChannelHistory]: ...
+    def __init__(
+        self,
+        *,
+        channels: _abc.Iterable[Global___DeltaChannelHistory] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaHistories: _TypeAlias = DeltaHistories  # noqa: Y015
+
+@_typing.final
+class DeltaChannelHistory(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNEL_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    WRITES_FIELD_NUMBER: _builtins.int
+    channel: _builtins.str
+    seed: _builtins.bytes
+    """The value that the writes start from; none: they start from nothing."""
+    @_builtins.property
+    def writes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskWrites]:
+        """Oldest first, each with writes to this channel only."""
+
+    def __init__(
+        self,
+        *,
+        channel: _builtins.str = ...,
+        seed: _builtins.bytes = ...,
+        writes: _abc.Iterable[Global___TaskWrites] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "seed", b"seed", "writes", b"writes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeltaChannelHistory: _TypeAlias = DeltaChannelHistory  # noqa: Y015
 
 @_typing.final
 class Stored(_message.Message):

@@ -25,6 +25,26 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class Thread(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LeftOutEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     VERSION_FIELD_NUMBER: _builtins.int
     THREAD_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
@@ -40,6 +60,8 @@ class Thread(_message.Message):
     EFFECTS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -50,6 +72,8 @@ class Thread(_message.Message):
     """Continue-as-new so far."""
     failure: _builtins.str
     """Loud end: what could not fit. Reads and delete still work, runs are refused."""
+    incarnation: _builtins.str
+    """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     @_builtins.property
     def config(self) -> _run_pb2.PinnedConfig: ...
     @_builtins.property
@@ -68,6 +92,10 @@ class Thread(_message.Message):
     def effects(self) -> _containers.RepeatedCompositeFieldContainer[Global___EffectEntry]: ...
     @_builtins.property
     def settings(self) -> _run_pb2.ThreadSettings: ...
+    @_builtins.property
+    def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """How much compactions have left out so far, by shedding step."""
+
     def __init__(
         self,
         *,
@@ -86,10 +114,12 @@ class Thread(_message.Message):
         effects: _abc.Iterable[Global___EffectEntry] | None = ...,
         failure: _builtins.str = ...,
         settings: _run_pb2.ThreadSettings | None = ...,
+        left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        incarnation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -104,6 +134,7 @@ class Store(_message.Message):
     PROJECTIONS_FIELD_NUMBER: _builtins.int
     BLOBS_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
+    BONES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -116,6 +147,8 @@ class Store(_message.Message):
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]: ...
     @_builtins.property
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceChannels]: ...
+    @_builtins.property
+    def bones(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Bone]: ...
     def __init__(
         self,
         *,
@@ -124,10 +157,11 @@ class Store(_message.Message):
         projections: _abc.Iterable[_store_pb2.Projection] | None = ...,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         channels: _abc.Iterable[Global___NamespaceChannels] | None = ...,
+        bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "channels", b"channels", "checkpoints", b"checkpoints", "orphans", b"orphans", "projections", b"projections"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "orphans", b"orphans", "projections", b"projections"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -335,11 +369,125 @@ class ReadThreadReply(_message.Message):
 Global___ReadThreadReply: _TypeAlias = ReadThreadReply  # noqa: Y015
 
 @_typing.final
+class ReadStorage(_message.Message):
+    """Asks how much a thread holds, and of what."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadStorage: _TypeAlias = ReadStorage  # noqa: Y015
+
+@_typing.final
+class ReadStorageReply(_message.Message):
+    """Bytes are those of the encoded state, about; what a live attempt has logged since its last fold is not in it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LeftOutEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    STATE_BYTES_FIELD_NUMBER: _builtins.int
+    UNSHEDDABLE_BYTES_FIELD_NUMBER: _builtins.int
+    LIMIT_BYTES_FIELD_NUMBER: _builtins.int
+    CHECKPOINTS_FIELD_NUMBER: _builtins.int
+    NAMESPACES_FIELD_NUMBER: _builtins.int
+    BLOBS_FIELD_NUMBER: _builtins.int
+    BLOB_BYTES_FIELD_NUMBER: _builtins.int
+    PENDING_WRITES_FIELD_NUMBER: _builtins.int
+    PENDING_WRITE_BYTES_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    COMPACTIONS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    EXTERNAL_BLOBS_FIELD_NUMBER: _builtins.int
+    EXTERNAL_BYTES_FIELD_NUMBER: _builtins.int
+    HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
+    HISTORY_BYTES_FIELD_NUMBER: _builtins.int
+    state_bytes: _builtins.int
+    """The whole state, as a compaction would carry it."""
+    unsheddable_bytes: _builtins.int
+    """What no compaction leaves out."""
+    limit_bytes: _builtins.int
+    """What the state may have (storage.max_state)."""
+    checkpoints: _builtins.int
+    namespaces: _builtins.int
+    blobs: _builtins.int
+    blob_bytes: _builtins.int
+    pending_writes: _builtins.int
+    pending_write_bytes: _builtins.int
+    runs: _builtins.int
+    compactions: _builtins.int
+    external_blobs: _builtins.int
+    """Blobs in external storage, and the bytes of theirs that are there."""
+    external_bytes: _builtins.int
+    history_events: _builtins.int
+    """Of the current execution."""
+    history_bytes: _builtins.int
+    @_builtins.property
+    def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """How much compactions have left out so far, by shedding step."""
+
+    def __init__(
+        self,
+        *,
+        state_bytes: _builtins.int = ...,
+        unsheddable_bytes: _builtins.int = ...,
+        limit_bytes: _builtins.int = ...,
+        checkpoints: _builtins.int = ...,
+        namespaces: _builtins.int = ...,
+        blobs: _builtins.int = ...,
+        blob_bytes: _builtins.int = ...,
+        pending_writes: _builtins.int = ...,
+        pending_write_bytes: _builtins.int = ...,
+        runs: _builtins.int = ...,
+        compactions: _builtins.int = ...,
+        left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        external_blobs: _builtins.int = ...,
+        external_bytes: _builtins.int = ...,
+        history_events: _builtins.int = ...,
+        history_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "history_bytes", b"history_bytes", "history_events", b"history_events", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadStorageReply: _TypeAlias = ReadStorageReply  # noqa: Y015
+
+@_typing.final
 class ReadBlobs(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KEYS_FIELD_NUMBER: _builtins.int
     HAVE_FIELD_NUMBER: _builtins.int
+    OUTLINES_FIELD_NUMBER: _builtins.int
+    outlines: _builtins.bool
+    """Every blob that is not among `have`, without its data."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
     @_builtins.property
@@ -351,10 +499,11 @@ class ReadBlobs(_message.Message):
         *,
         keys: _abc.Iterable[_builtins.bytes] | None = ...,
         have: _abc.Iterable[_builtins.bytes] | None = ...,
+        outlines: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["have", b"have", "keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["have", b"have", "keys", b"keys", "outlines", b"outlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -366,20 +515,34 @@ class ReadBlobsReply(_message.Message):
 
     BLOBS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
+    STORED_BYTES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
+    stored_bytes: _builtins.int
+    """With outlines: size of the whole state."""
+    incarnation: _builtins.str
+    """With outlines: the thread's."""
     @_builtins.property
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]:
         """Bases first; a reply holds about 1.5 MB: ask again for the rest."""
+
+    @_builtins.property
+    def active(self) -> Global___ActiveAttempt:
+        """With outlines: the attempt that may write when this was read, and how far it was applied."""
 
     def __init__(
         self,
         *,
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         more: _builtins.bool = ...,
+        active: Global___ActiveAttempt | None = ...,
+        stored_bytes: _builtins.int = ...,
+        incarnation: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "incarnation", b"incarnation", "more", b"more", "stored_bytes", b"stored_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,33 @@
+"""`agentvisor migrate`: after an upgrade, takes threads that sleep along to the new version."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Annotated
+
+import typer
+
+from agentvisor.cli.dev import ConfigPath, TemporalAddress
+from agentvisor.host.config import load_config
+
+
+def migrate(
+    *,
+    config: ConfigPath = None,
+    temporal_address: TemporalAddress = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also threads that are of this version: their histories begin anew.")
+    ] = False,
+) -> None:
+    """Ask every thread of an older version to continue on this one; a host of this version must be running."""
+    from agentvisor.host.threads_migrate import migrate_all
+
+    loaded = load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
+    temporal = loaded.temporal
+    address = temporal.address or f"127.0.0.1:{loaded.dev.temporal_port}"
+    outcomes = asyncio.run(migrate_all(address, temporal.namespace, everything=everything))
+    for outcome, number in outcomes.items():
+        typer.echo(f"{number:6d}  {outcome.value}")
+    if not outcomes:
+        typer.echo("there are no threads")

@@ -1,0 +1,15 @@
+"""External checkpoint storage: values too large for Temporal, in an object store."""
+
+from __future__ import annotations
+
+from agentvisor.host.config_tree import StorageConfig
+from agentvisor.host.external.backend import open_backend
+from agentvisor.host.external.storage import ExternalStorage
+
+
+def open_external(config: StorageConfig) -> ExternalStorage | None:
+    """The external storage of a configuration; None where it has none. `InvalidInput` where it cannot be."""
+    if config.url is None:
+        return None
+    backend = open_backend(config.url, config.options)
+    return ExternalStorage(backend, config.url, retry_for=config.retry_for.total_seconds())

@@ -1,0 +1,160 @@
+"""The objects of one attempt: what it writes, and what of its thread's may be deleted.
+
+Nothing is deleted because somebody counted that it is needed no more. It is deleted because the workflow's own state,
+read while this attempt is the one that may write, does not name it, and nothing that is still to be applied can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from agentvisor.core.errors import NotFound, Unavailable
+from agentvisor.core.ids import AttemptId, ThreadId
+from agentvisor.core.records import Blob
+from agentvisor.host.external.places import Names, folder_of
+from agentvisor.host.external.storage import ExternalStorage
+
+_TIDY_EVERY = 30.0
+"""Seconds between two looks at what has become garbage while a run goes on."""
+_ENDED_TRIES = 50
+_ENDED_PAUSE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Outlines:
+    """What the workflow's state holds of blobs, at one moment."""
+
+    incarnation: str
+    active: AttemptId | None
+    """The attempt that may write."""
+    applied_seq: int
+    """The last operation of that attempt which was applied."""
+    stored_bytes: int
+    """Size of the whole state."""
+    blobs: list[Blob] = field(default_factory=list[Blob])
+    """Without their data: those in external storage, and those that are worth moving there."""
+
+    @property
+    def locations(self) -> set[str]:
+        return {blob.location for blob in self.blobs if blob.is_external}
+
+
+class AttemptObjects:
+    """Writes for one attempt, and deletes behind it."""
+
+    def __init__(
+        self,
+        storage: ExternalStorage,
+        thread_id: ThreadId,
+        incarnation: str,
+        attempt: AttemptId,
+        *,
+        outlines: Callable[[], Awaitable[Outlines]],
+        has_ended: Callable[[], bool],
+    ) -> None:
+        self.storage = storage
+        self._thread_id = thread_id
+        self._incarnation = incarnation
+        self._attempt = attempt
+        self.outlines = outlines
+        self._has_ended = has_ended
+        self._folder = folder_of(thread_id, incarnation)
+        self._names = Names(self._folder)
+        self._written: dict[str, int | None] = {}
+        """Paths that this attempt wrote, with the number of the operation that names each, once it is logged."""
+        self._seen: set[str] = set()
+        """Paths that the state named when it was last looked at."""
+        self._tidied_at = 0.0
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    async def write(self, blob: Blob, what: str) -> Blob:
+        """Store the blob's data durably; the blob without it, to be logged afterwards."""
+        path = self._names.new(blob.key)
+        self._written[path] = None
+        what = f"{what} of thread {self._thread_id} ({len(blob.data)} bytes)"
+        try:
+            await self.storage.write(path, blob.data, what, self._has_ended)
+        except BaseException:
+            self._discard([path])  # it may have come there all the same
+            raise
+        return replace(blob, data=b"", location=path, stored_size=len(blob.data))
+
+    async def own(self, blob: Blob) -> Blob:
+        """A blob of another thread's as one of this thread's, with an object of its own."""
+        path = self._names.new(blob.key)
+        self._written[path] = None
+        return await self.storage.copied(blob, path)
+
+    def logged(self, blobs: list[Blob], seq: int) -> None:
+        """The log names them now, from this operation on."""
+        self._written.update((blob.location, seq) for blob in blobs if blob.is_external)
+        now = asyncio.get_running_loop().time()
+        if now - self._tidied_at > _TIDY_EVERY:
+            self._tidied_at = now
+            self.storage.begin(f"values of {self._thread_id} that nothing needs", self._tidy())
+
+    def discard(self, blobs: list[Blob]) -> None:
+        """They were not logged, and will not be."""
+        self._discard([blob.location for blob in blobs if blob.is_external])
+
+    def _discard(self, paths: list[str]) -> None:
+        for path in paths:
+            self._written.pop(path, None)
+        if paths:
+            self.storage.begin(f"values of {self._thread_id} that were not stored", self.storage.delete(paths))
+
+    # --- deleting --------------------------------------------------------------------------------------------------
+
+    async def sweep(self) -> None:
+        """Delete what earlier attempts wrote and the state does not name: their hosts died before they could log it.
+
+        The list is older than the look at the state, and an attempt that is the current one then was so at the time
+        of the list: nothing in it is a later attempt's.
+        """
+        listed = await self.storage.below(self._folder)
+        state = await self.outlines()
+        if not self._is_current(state):
+            return
+        self._seen = state.locations
+        await self.storage.delete([one for one in listed if one not in self._seen and not self._names.gave(one)])
+
+    async def _tidy(self) -> None:
+        """Delete what the state named and does not name any more; and what was logged, applied, and is not needed."""
+        state = await self.outlines()
+        if not self._is_current(state):
+            return
+        here = state.locations
+        applied = {path for path, seq in self._written.items() if seq is not None and seq <= state.applied_seq}
+        doomed = (self._seen | applied) - here
+        self._seen = here
+        for path in applied:
+            del self._written[path]
+        await self.storage.delete(sorted(doomed))
+
+    async def after_end(self) -> None:
+        """The attempt is over: once the state has taken in its log, what that does not name can go."""
+        if not self._written and not self._seen:
+            return
+        for _ in range(_ENDED_TRIES):
+            try:
+                state = await self.outlines()
+            except NotFound:
+                state = None
+            except Unavailable:
+                state = Outlines("", self._attempt, 0, 0)
+            if state is None or (state.incarnation and state.incarnation != self._incarnation):
+                # The thread was deleted, perhaps while an object of it was on its way.
+                await self.storage.delete_below(self._folder)
+                return
+            if state.active != self._attempt:
+                # Only its own: a next attempt may be writing already.
+                doomed = (self._seen | self._written.keys()) - state.locations
+                await self.storage.delete(sorted(doomed))
+                return
+            await asyncio.sleep(_ENDED_PAUSE)
+
+    def _is_current(self, state: Outlines) -> bool:
+        return state.active == self._attempt and state.incarnation == self._incarnation

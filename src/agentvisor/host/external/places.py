@@ -1,0 +1,45 @@
+"""Where a thread's values are in an object store: `<thread id>/<incarnation>/<key>.<attempt>.<number>`.
+
+A name is used for one upload and never again. So nothing that deletes an object can take away one that was written
+meanwhile, be it the same value's: no list of what may be deleted has to be kept in step with what is written.
+"""
+
+from __future__ import annotations
+
+import re
+from secrets import token_hex
+
+from agentvisor.core.ids import BlobKey, ThreadId
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]")
+_LONGEST = 200
+"""Characters of a folder's name; file systems take 255 bytes."""
+
+
+def folder_of(thread_id: ThreadId, incarnation: str) -> str:
+    """The folder of one thread, with its slash; another thread of the same id has another."""
+    name = "".join(one if _PLAIN.match(one) else f"={ord(one):02X}" for one in thread_id)
+    return f"{_parts(name)}/{incarnation}/"
+
+
+def _parts(name: str) -> str:
+    """A long name as folders within folders."""
+    return "/".join(name[at : at + _LONGEST] for at in range(0, len(name), _LONGEST))
+
+
+class Names:
+    """Paths in one thread's folder, that no other attempt gives."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._mark = token_hex(8)
+        self._count = 0
+
+    def new(self, key: BlobKey) -> str:
+        """A path for one upload of a value."""
+        self._count += 1
+        return f"{self._folder}{key.hex()}.{self._mark}.{self._count}"
+
+    def gave(self, path: str) -> bool:
+        """Whether the path is one of these."""
+        return path.startswith(self._folder) and path.split(".")[1:2] == [self._mark]

@@ -1,0 +1,141 @@
+"""The object store of a host: calls that wait for a store which is down, and say in the end what failed where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import structlog
+
+from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, StorageUnavailable
+from agentvisor.core.records import Blob
+from agentvisor.host.external.backend import Backend, first_line, shown
+from agentvisor.host.external.room import Room
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
+
+Result = TypeVar("Result")
+
+_PAUSE = 0.1
+_PAUSE_MOST = 5.0
+_ROOM = 256 * 1024 * 1024
+"""Bytes of large values in memory at a time, those of all attempts of the host together."""
+
+
+def _never() -> bool:
+    return False
+
+
+class _Gone(Exception):
+    """The backend answers, and has no such object."""
+
+
+class ExternalStorage:
+    """A backend, with patience: `StorageUnavailable` once it has not answered for `retry_for` seconds."""
+
+    def __init__(self, backend: Backend, url: str, *, retry_for: float) -> None:
+        self._backend = backend
+        self._retry_for = retry_for
+        self.url = shown(url)
+        self.room = Room(_ROOM)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
+        """Store an object durably. `what` names it in errors: a channel, a write, of which thread."""
+        await self._patiently(lambda: self._backend.put(path, data), f"{what} could not be written", given_up)
+
+    async def read(self, blob: Blob, start: int = 0, length: int | None = None) -> bytes:
+        """A part of a blob's data; all of it by default. `Corrupt` where the object is gone or too short."""
+        length = blob.stored_size - start if length is None else length
+        path, what = blob.location, f"value {blob.key.hex()[:16]} ({blob.location})"
+        try:
+            data = await self._patiently(
+                lambda: self._backend.get(path, start, length), f"{what} could not be read", reading=True
+            )
+        except _Gone as gone:
+            raise Corrupt(f"{what} is gone from external storage {self.url}") from gone
+        if len(data) != length:
+            raise Corrupt(f"{what} is damaged in external storage {self.url}: it is too short")
+        return data
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects; those that are gone already are no error."""
+        if paths:
+            await self._patiently(lambda: self._backend.delete(paths), f"{paths[0]} could not be deleted")
+
+    async def below(self, folder: str) -> list[str]:
+        """The paths of all objects that are in a folder now."""
+
+        async def listed() -> list[str]:
+            return [path async for path in self._backend.list(folder)]
+
+        return await self._patiently(listed, f"{folder} could not be listed")
+
+    async def delete_below(self, folder: str) -> int:
+        """Delete every object of a folder, those that nothing names included; how many they were."""
+        found = await self.below(folder)
+        await self.delete(found)
+        return len(found)
+
+    async def copied(self, blob: Blob, path: str) -> Blob:
+        """The blob as one of another thread, with an object of its own at `path`."""
+        async with self.room.taking(blob.stored_size):
+            await self.write(path, await self.read(blob), f"a copy of {blob.location}")
+        return replace(blob, location=path)
+
+    def begin(self, what: str, work: Coroutine[object, object, object]) -> None:
+        """Do it in the background: what fails is left for a later sweep."""
+        task = asyncio.create_task(self._logged(what, work), name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, grace: float) -> None:
+        """Give what is going on in the background a last while."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=grace)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _logged(self, what: str, work: Coroutine[object, object, object]) -> None:
+        try:
+            await work
+        except AgentVisorError as error:
+            log.warning("storage_left_for_later", what=what, error=error.message)
+        except Exception:
+            log.exception("storage_left_for_later", what=what)
+
+    async def _patiently(
+        self,
+        call: Callable[[], Awaitable[Result]],
+        failed: str,
+        given_up: Callable[[], bool] = _never,
+        *,
+        reading: bool = False,
+    ) -> Result:
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + self._retry_for, _PAUSE
+        while True:
+            try:
+                async with asyncio.timeout_at(max(until, loop.time() + _PAUSE)):
+                    return await call()
+            except FileNotFoundError as error:
+                if reading:
+                    raise _Gone from error
+                cause: Exception = error  # the bucket or the folder is missing: it may come
+            except Exception as error:  # noqa: BLE001 - a backend of somebody else's may raise anything
+                cause = error
+            if given_up():
+                raise Fenced(f"{failed}: the attempt has ended") from cause
+            if loop.time() + pause >= until:
+                raise StorageUnavailable(
+                    f"{failed}: external storage {self.url} has not answered for {self._retry_for:g} s "
+                    f"(storage.retry_for): {first_line(cause)}. What was acknowledged before is safe: see that the "
+                    "store answers and lets the host in, then start a new run",
+                    url=self.url,
+                ) from cause
+            log.warning("storage_again", what=failed, url=self.url, error=first_line(cause))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _PAUSE_MOST)

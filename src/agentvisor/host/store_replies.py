@@ -1,0 +1,109 @@
+"""Answers to what the SDK reads: records and values in pages, as any view of a thread has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.struct_pb2 import Struct
+
+from agentvisor.core.delta import histories
+from agentvisor.core.errors import InvalidInput
+from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple
+from agentvisor.core.store import Store
+from agentvisor.core.thread import Thread
+from agentvisor.protocol.convert import blob_to_message, tuple_to_message, writes_to_message
+from agentvisor.protocol.v1 import store_pb2
+
+PAGE_BYTES = 2_000_000
+"""Of a reply to the SDK; gRPC's default limit is 4 MB."""
+
+STORED = store_pb2.StoreReply(stored=store_pb2.Stored())
+STRATEGIES = {"keep_latest": True, "delete": False}
+
+
+def keeps_latest(asked: store_pb2.PruneThread) -> bool:
+    """Whether a strategy keeps the newest checkpoints, or nothing; `InvalidInput` for one that does not exist."""
+    if asked.strategy not in STRATEGIES:
+        raise InvalidInput(
+            f"there is no prune strategy {asked.strategy[:40]!r}: use 'keep_latest' or 'delete'", field="strategy"
+        )
+    return STRATEGIES[asked.strategy]
+
+
+def found(one: CheckpointTuple | None) -> store_pb2.StoreReply:
+    """The reply to a get; there may be no such checkpoint."""
+    reply = store_pb2.StoreReply(found=store_pb2.Found())
+    if one is not None:
+        reply.found.tuple.CopyFrom(tuple_to_message(one))
+    return reply
+
+
+def part_reply(data: bytes) -> store_pb2.StoreReply:
+    """The reply to a request for a part."""
+    return store_pb2.StoreReply(part=store_pb2.Part(data=data))
+
+
+def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
+    """As many as fit; the SDK asks again for the rest."""
+    reply, size = store_pb2.StoreReply(blobs=store_pb2.Blobs()), 0
+    for blob in blobs:
+        if size and size + blob.stored_bytes > PAGE_BYTES:
+            break
+        message = blob_to_message(blob)
+        message.ClearField("location")  # of no use to the SDK, which asks for the data in parts
+        reply.blobs.blobs.append(message)
+        size += blob.stored_bytes
+    return reply
+
+
+def delta_history(store: Store, asked: store_pb2.DeltaHistory) -> store_pb2.StoreReply:
+    """What the delta channels of a checkpoint are made of: writes of its ancestors, from the nearest value on."""
+    reply = store_pb2.StoreReply(delta_history=store_pb2.DeltaHistories())
+    wanted = CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None
+    for channel, history in histories(store, Namespace(asked.namespace), wanted, tuple(asked.channels)).items():
+        message = reply.delta_history.channels.add(channel=channel, seed=history.seed or b"")
+        message.writes.extend(writes_to_message(one) for one in history.writes)
+    return reply
+
+
+def list_page(thread: Thread, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
+    """A page of one thread's checkpoints, newest first."""
+    reply, size = store_pb2.StoreReply(listed=store_pb2.Listed()), 0
+    for checkpoint in _listed(thread, asked):
+        if size > PAGE_BYTES:
+            reply.listed.more = True
+            break
+        one = CheckpointTuple(checkpoint, thread.store.pending(checkpoint.key))
+        size += checkpoint.stored_bytes + sum(writes.stored_bytes for writes in one.pending)
+        reply.listed.checkpoints.append(
+            store_pb2.ListedCheckpoint(thread_id=thread.thread_id, tuple=tuple_to_message(one))
+        )
+    return reply
+
+
+def _listed(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
+    left = asked.limit if asked.HasField("limit") else None
+    after = (asked.after_id, asked.after_namespace) if asked.after_id else None
+    for checkpoint in thread.store.newest_first(
+        Namespace(asked.namespace) if asked.HasField("namespace") else None,
+        checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
+        before=CheckpointId(asked.before) if asked.before else None,
+    ):
+        if after is not None and (checkpoint.checkpoint_id, checkpoint.namespace) >= after:
+            continue
+        if not matches(checkpoint.metadata, asked.filter):
+            continue
+        if left is not None:
+            if left == 0:
+                return
+            left -= 1
+        yield checkpoint
+
+
+def matches(metadata: bytes, wanted: Struct) -> bool:
+    """Every wanted key is there with an equal value."""
+    if not wanted.fields:
+        return True
+    fields = Struct.FromString(metadata).fields
+    return all(key in fields and fields[key] == value for key, value in wanted.fields.items())

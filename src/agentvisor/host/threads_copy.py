@@ -1,0 +1,121 @@
+"""Copies of threads: all of one put into another's session, or a new thread from one's current checkpoint (S9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from time import time
+from uuid import uuid4
+
+from google.protobuf.struct_pb2 import Struct
+
+from agentvisor.core.copying import head_alone, needed_blobs, operations
+from agentvisor.core.errors import Conflict, StateTooLarge, Unavailable
+from agentvisor.core.ids import BlobKey, ThreadId
+from agentvisor.core.pruning import keep_newest
+from agentvisor.core.records import Operation
+from agentvisor.core.store import Store
+from agentvisor.core.thread import Thread
+from agentvisor.host.attempt_store import AttemptStore, batches
+from agentvisor.host.threads import Threads
+from agentvisor.protocol.reads import merged_metadata
+
+COPIED_FROM = "copied_from"
+"""Metadata of a copy: the thread that it was made of..."""
+STARTS_ANEW = "subgraphs_start_anew"
+"""...and the nodes whose subgraphs' states have stayed behind."""
+
+_TRIES = 5
+
+
+async def read_whole(threads: Threads, thread_id: ThreadId) -> Thread:
+    """A thread with all its values, as they were at one moment."""
+    for _ in range(_TRIES):
+        thread = await threads.read(thread_id)
+        if await _bring_values(threads, thread, thread.store, needed_blobs(thread.store)):
+            return thread
+    raise Unavailable(f"thread {thread_id} changes too fast to be copied: try again, or cancel its run first")
+
+
+async def _bring_values(threads: Threads, thread: Thread, store: Store, keys: list[BlobKey]) -> bool:
+    """Add these values to a store; False where one was pruned since the thread was read."""
+    for blob in await threads.stored_blobs(thread.thread_id, keys):
+        store.add_blob(blob)
+    return all(key in store.blobs for key in keys)
+
+
+async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
+    """Put all that `source` holds into a session's store, values first and records last; yields as it gets on.
+
+    A copy that is cut off can be made again: values that nothing names go when the session ends.
+    """
+    store = source.store
+    if target.keep > 0:
+        keep_newest(store, target.keep)  # what the target would forget is not sent
+    size, limit = source.unsheddable_bytes(), target.limits.max_state
+    if size > limit:
+        raise StateTooLarge(
+            f"thread {source.thread_id} has {size} bytes that cannot be left out, and the limit of a copy is {limit} "
+            "(storage.max_state)",
+            size=str(size),
+            limit=str(limit),
+        )
+    for batch in batches(store.chain(needed_blobs(store))):
+        await target.bring([batch])
+        yield
+    records: list[Operation] = [*operations(store)]
+    await target.bring(records)
+
+
+def check_free(target: AttemptStore, thread_id: ThreadId, source: Thread) -> None:
+    """`Conflict` where a thread holds anything that a copy does not bring: two histories would be mixed.
+
+    What a copy that was cut off has brought is no hindrance to making it again.
+    """
+    if thread_id == source.thread_id or not target.is_part_of(source.store):
+        raise Conflict(
+            f"thread {thread_id} holds checkpoints already: copy to a thread of another id, or delete this one first",
+            thread_id=thread_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HeadCopy:
+    """A new thread that begins where another one stands."""
+
+    thread_id: ThreadId
+    anew: list[str]
+    """Nodes whose subgraphs start anew in it."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What its maker should know."""
+        if not self.anew:
+            return []
+        nodes = ", ".join(repr(node) for node in self.anew)
+        return [f"only the state of the root graph is copied: the subgraphs of {nodes} start anew in the copy"]
+
+
+async def copy_head(threads: Threads, source_id: ThreadId) -> HeadCopy:
+    """A thread of its own with the source's current checkpoint, pending writes and metadata. It comes all at once."""
+    for _ in range(_TRIES):
+        source = await threads.read(source_id)
+        head = head_alone(source.store)
+        if head is None or await _bring_values(threads, source, head.store, head.blobs):
+            break
+    else:
+        raise Unavailable(f"thread {source_id} changes too fast to be copied: try again, or cancel its run first")
+    now = int(time() * 1000)
+    said = Struct()
+    said.update({COPIED_FROM: source_id} | ({STARTS_ANEW: list(head.anew)} if head and head.anew else {}))
+    copy = Thread(
+        thread_id=ThreadId(str(uuid4())),
+        created_at_ms=now,
+        updated_at_ms=now,
+        pending_writes_enabled=None,
+        metadata=merged_metadata(source.metadata, said),
+        store=head.store if head else Store(),
+        state_updated_at_ms=now,
+    )
+    await threads.create_from(copy)
+    return HeadCopy(copy.thread_id, head.anew if head else [])

@@ -1,0 +1,38 @@
+"""What workflows count for the metrics of the host that runs them: once, and not again when they are replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from temporalio import workflow
+
+
+class Counted(Enum):
+    """What is counted; the host has a metric for each (host/metrics.py)."""
+
+    COMPACTED = "compacted"
+    """Continued as new; by what became of the guest."""
+    SHED = "shed"
+    """Left out of a state that did not fit; by step."""
+    FAILED = "failed"
+    """Ended loudly; by reason."""
+
+
+Count = Callable[[Counted, str, int], None]
+"""Takes what is counted, the label, and how many."""
+
+_counts: list[Count] = []
+
+
+def count_into(count: Count) -> None:
+    """Count with this from now on, beside those before."""
+    if count not in _counts:
+        _counts.append(count)
+
+
+def counted(what: Counted, label: str, number: int = 1) -> None:
+    """Count something that a workflow did."""
+    if not workflow.unsafe.is_replaying():
+        for count in _counts:
+            count(what, label, number)

@@ -1,0 +1,90 @@
+"""Stores of core to messages and back: whole, or in the parts that a page of a read holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agentvisor.core.ids import Namespace
+from agentvisor.core.records import Checkpoint, CheckpointKey
+from agentvisor.core.store import Store
+from agentvisor.protocol.convert import (
+    blob_from_message,
+    blob_to_message,
+    bone_from_message,
+    bone_to_message,
+    checkpoint_from_message,
+    checkpoint_to_message,
+    projection_from_message,
+    projection_to_message,
+    writes_from_message,
+    writes_to_message,
+)
+from agentvisor.protocol.v1 import store_pb2, thread_pb2
+
+
+def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: bool) -> thread_pb2.Store:
+    """The part of a store that belongs to these checkpoints, and what belongs to none."""
+    message = checkpoints_to_message(store, checkpoints)
+    for part in loose_parts(store):
+        add_loose(message, part)
+    message.blobs.extend(blob_to_message(one) for one in store.blobs.values() if blobs)
+    return message
+
+
+def checkpoints_to_message(store: Store, checkpoints: Iterable[Checkpoint]) -> thread_pb2.Store:
+    """These checkpoints with their writes and projections."""
+    message = thread_pb2.Store()
+    for one in checkpoints:
+        message.checkpoints.add(checkpoint=checkpoint_to_message(one))
+        message.orphans.extend(writes_to_message(task) for task in store.pending(one.key))
+        if (projection := store.projections.get(one.key)) is not None:
+            message.projections.append(projection_to_message(projection))
+    return message
+
+
+Loose = store_pb2.TaskWrites | store_pb2.Projection | store_pb2.Bone | thread_pb2.NamespaceChannels
+
+
+def loose_parts(store: Store) -> Iterator[Loose]:
+    """What belongs to no checkpoint that is here: bones, writes and projections without one, namespaces' channels."""
+    for group in store.bones.values():
+        for bone in group.values():
+            yield bone_to_message(bone)
+            yield from (writes_to_message(task) for task in store.pending(bone.key))
+    for namespace, orphans in store.orphans.items():
+        for key in (CheckpointKey(namespace, one) for one in sorted(orphans)):
+            yield from (writes_to_message(task) for task in store.pending(key))
+            if (projection := store.projections.get(key)) is not None:
+                yield projection_to_message(projection)
+    for namespace, names in store.channels.items():
+        yield thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
+
+
+def add_loose(message: thread_pb2.Store, part: Loose) -> None:
+    """Put a loose part where it belongs."""
+    match part:
+        case store_pb2.TaskWrites():
+            message.orphans.append(part)
+        case store_pb2.Projection():
+            message.projections.append(part)
+        case store_pb2.Bone():
+            message.bones.append(part)
+        case thread_pb2.NamespaceChannels():
+            message.channels.append(part)
+
+
+def store_from_message(message: thread_pb2.Store) -> Store:
+    store = Store()
+    for found in message.checkpoints:
+        store.put_checkpoint(checkpoint_from_message(found.checkpoint))
+    for writes in message.orphans:
+        store.put_writes(writes_from_message(writes))
+    for projection in message.projections:
+        store.project(projection_from_message(projection))
+    for names in message.channels:
+        store.channels[Namespace(names.namespace)] = tuple(names.channels)
+    for bone in message.bones:
+        store.add_bone(bone_from_message(bone))
+    for blob in message.blobs:
+        store.add_blob(blob_from_message(blob))
+    return store

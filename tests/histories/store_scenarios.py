@@ -1,0 +1,143 @@
+"""Lives of threads that use the whole store: subgraphs, questions, delta channels; compacted in each way."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from tests.support.agents import ScriptedAgent, ScriptedGuests
+from tests.support.host import EngineHost, Knobs, engine_host
+from tests.support.scene import make_compaction_due, until_compacted
+from tests.support.writing import control_write, name, put, task_write
+
+from agentvisor.core.ids import ThreadId
+from agentvisor.protocol.metadata import metadata_to_struct
+from agentvisor.protocol.v1 import store_pb2
+
+Scenario = Callable[[str, ThreadId], Awaitable[None]]
+
+
+@asynccontextmanager
+async def host(temporal: str, knobs: Knobs, **agents: object) -> AsyncGenerator[EngineHost]:
+    guests = ScriptedGuests(**agents)  # type: ignore[arg-type]
+    async with engine_host(temporal, f"q-{uuid4().hex[:8]}", knobs=knobs, guests=guests) as one:
+        yield one
+
+
+def put_under(number: int, namespace: str, root: int, *, delta: bool = False) -> store_pb2.StoreRequest:
+    """A checkpoint of a subgraph; with `delta` one whose channel lives in the writes of its ancestors."""
+    request = put(number, namespace=namespace)
+    metadata: dict[str, object] = {"parents": {"": name(root)} if namespace else {}}
+    if delta:
+        metadata["counters_since_delta_snapshot"] = {"log": [1, 1]}
+        request.put.checkpoint.channels.add(channel="log")
+    request.put.checkpoint.metadata.CopyFrom(metadata_to_struct(metadata))
+    return request
+
+
+def log_write(number: int) -> store_pb2.StoreRequest:
+    request = task_write(number, f"task-{number}")
+    request.put_writes.writes[0].channel = "log"
+    request.put_writes.writes[0].is_state = True
+    return request
+
+
+async def subgraphs_with_small_history(temporal: str, thread_id: ThreadId) -> None:
+    """Namespaces come and are reclaimed, through compactions under a live agent."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        for number in range(0, 60, 3):
+            await self.call(put(number))
+            await self.call(put_under(number + 1, f"node:{number}", number))
+            await self.call(task_write(number + 1, "late"))
+            await self.call(put_under(number + 2, "keeps", number))
+
+    knobs = Knobs(compact_events=60, fold_threshold=0, checkpoint_history=2)
+    async with host(temporal, knobs, agent=agent) as one:
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+
+
+async def delta_channels_with_small_history(temporal: str, thread_id: ThreadId) -> None:
+    """Bones are left, trimmed and carried on."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        for number in range(40):
+            await self.call(put_under(number, "", 0, delta=True))
+            await self.call(log_write(number))
+
+    knobs = Knobs(compact_events=60, fold_threshold=0, checkpoint_history=2)
+    async with host(temporal, knobs, agent=agent) as one:
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+
+
+async def interrupted_and_answered(temporal: str, thread_id: ThreadId) -> None:
+    """Control writes, a compaction while the question is open, another run that answers."""
+
+    async def asks(self: ScriptedAgent) -> None:
+        await self.call(put(0))
+        await self.call(control_write(0, "question"))
+
+    async def answers(self: ScriptedAgent) -> None:
+        await self.call(control_write(0, "answer"))
+        await self.call(put(1))
+
+    async with host(temporal, Knobs(), asks=asks, answers=answers) as one:
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "asks"))
+        await one.client.get_workflow_handle(thread_id).execute_update("compact", b"", result_type=bytes)
+        await until_compacted(one.threads, thread_id)
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "answers"))
+
+
+async def compacted_by_signals(temporal: str, thread_id: ThreadId) -> None:
+    """Each fold counts."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        for number in range(40):
+            await self.call(put(number))
+
+    knobs = Knobs(compact_events=10**6, compact_signals=15, fold_threshold=0)
+    async with host(temporal, knobs, agent=agent) as one:
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+
+
+async def made_smaller_under_a_run(temporal: str, thread_id: ThreadId) -> None:
+    """What is left out does not suffice under a live guest: the run begins anew with less."""
+    begun = asyncio.Event()
+
+    async def agent(self: ScriptedAgent) -> None:
+        if self.attempt == 1:
+            for number in range(8):
+                await self.call(put(number, size=6_000))
+            begun.set()
+            await asyncio.Event().wait()
+
+    knobs = Knobs(compact_events=60, max_state=30_000)
+    async with host(temporal, knobs, agent=agent) as one:
+        run_id = await one.start_run(thread_id, "agent")
+        await begun.wait()
+        await make_compaction_due(one.threads, thread_id, events=60)
+        await one.threads.wait_run(thread_id, run_id)
+
+
+async def runs_that_are_pruned(temporal: str, thread_id: ThreadId) -> None:
+    """Between runs, as soon as half of the events are used up."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        await self.call(put(0))
+
+    async with host(temporal, Knobs(compact_events=80, run_history=2), agent=agent) as one:
+        for _ in range(8):
+            await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+
+
+STORE_SCENARIOS: dict[str, Scenario] = {
+    scenario.__name__: scenario
+    for scenario in (
+        subgraphs_with_small_history,
+        delta_channels_with_small_history,
+        interrupted_and_answered,
+        compacted_by_signals,
+        made_smaller_under_a_run,
+        runs_that_are_pruned,
+    )
+}
