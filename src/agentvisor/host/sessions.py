@@ -164,6 +164,8 @@ class Sessions:
             live = self._live(thread_id)
             if live is not None:
                 return live
+            if self._attempts.stopping:
+                raise Unavailable(f"this host is stopping and writes thread {thread_id} no more: ask another")
             spec = run_pb2.RunSpec(
                 run_id=str(uuid4()),
                 agent="session",
