@@ -1,4 +1,4 @@
-"""A graph whose every step is a tool that takes its time, and a function that is one: each notes its begin and its end."""
+"""Tools that take their time, in a graph, in a subgraph and alone: each notes its begin and its end."""
 
 import operator
 import time
