@@ -15,7 +15,9 @@ OFTEN = {"TEMPORAL_COMPACT_EVENTS": "100", "TEMPORAL_FOLD_THRESHOLD": "4KiB", "T
 """So that the thread is compacted many times, before, during and after the hand-overs."""
 
 
-def restart_in_turn(hosts: Deployment, interval: float, thread: VictimThread, run: str) -> tuple[int, list[VictimThread]]:
+def restart_in_turn(
+    hosts: Deployment, interval: float, thread: VictimThread, run: str
+) -> tuple[int, list[VictimThread]]:
     """Until the run has ended; how many restarts there were, and the threads of short runs that were started."""
     short: list[VictimThread] = []
     restarts, due = 0, time.monotonic() + interval

@@ -314,9 +314,17 @@ class LiveAttempt:
     # --- what the agent says ----------------------------------------------------------------------------------------
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        return await answered(self.store.result().call(request))
+        return await answered(self.serve(request))
+
+    async def serve(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        """Answer a store call. `Fenced` once the attempt is over: who speaks late is refused, whatever he asks."""
+        if self.journal.is_closing:
+            raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
+        return await self.store.result().call(request)
 
     def events(self, events: guest_pb2.StreamEvents) -> None:
+        if self.journal.is_fenced:
+            return  # the run's readers hear of it from another attempt
         streams = self._services.streams
         for event in events.events:
             streams.publish(self.id.run_id, self.id.attempt, event.mode, list(event.namespace), event.data)
