@@ -1,14 +1,61 @@
 """A host is told to stop: its runs go on at another, nothing of them is done twice, and no restart is counted."""
 
+import operator
+import os
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Annotated, Any, Self, TypedDict
+from uuid import uuid4
 
+import httpx
 import pytest
+from langgraph.graph import END, START, StateGraph
 from tests.flow.conftest import Project
+from tests.flow.deaths import VictimThread, victim_host
 from tests.flow.serving import EXIT_SECONDS, deployment, endings, seconds_to_end
+from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
+from agentvisor.langgraph import AgentVisorCheckpointer
+
 pytestmark = pytest.mark.flow
+
+
+class Balancer:
+    """What stands before hosts in production: passes requests to one that says that it takes work."""
+
+    def __init__(self, hosts: list[HostProcess]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                host = next(one for one in hosts if _is_ready(one.url))
+                answer = httpx.get(f"{host.url}{self.path}")
+                self.send_response(answer.status_code)
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/ok").status_code == 200
+    except httpx.HTTPError:
+        return False
 
 
 def each_once(did: dict[str, int], count: int) -> None:
@@ -173,3 +220,67 @@ def test_a_run_that_only_a_subgraph_takes_further_is_given_back_there_in_the_sec
         ended = thread.ended(run)
         assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "completed"])
         each_once(thread.did(), 12)
+
+
+class Counted(TypedDict, total=False):
+    done: Annotated[list[int], operator.add]
+
+
+def notebook(endpoint: str, began: list[int], steps: int) -> Any:
+    """A graph of a client outside, whose steps take 0.1 s."""
+
+    def step(state: Counted) -> Counted:
+        number = len(state.get("done", [])) + 1
+        began.append(number)
+        time.sleep(0.1)
+        return {"done": [number]}
+
+    builder = StateGraph(Counted)
+    builder.add_node("step", step)
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges("step", lambda state: "step" if len(state["done"]) < steps else END)
+    return builder.compile(checkpointer=AgentVisorCheckpointer(endpoint=endpoint)).with_config(recursion_limit=1000)
+
+
+def test_a_client_outside_goes_on_with_another_host_while_its_own_is_draining(zygote_project: Project) -> None:
+    with deployment(zygote_project) as hosts, ThreadPoolExecutor(1) as pool:
+        thread = hosts.thread()
+        run = thread.graph("tools", {"wanted": 1, "gates": [1]})
+        victim = hosts.host_of(thread.until_it("began 1"))
+        began: list[int] = []
+        config: Any = {"configurable": {"thread_id": str(uuid4())}}
+        with Balancer([victim, hosts.others(victim)]) as balancer:
+            working = pool.submit(notebook(balancer.url, began, 40).invoke, {}, config)
+            until(lambda: len(began) > 10)
+            hosts.stop(victim, thread)
+            until(lambda: not _is_ready(victim.url))
+            assert working.result(timeout=60)["done"] == list(range(1, 41))
+            assert began == list(range(1, 41))
+            # Its host is still there, for the run's sake.
+            assert httpx.get(f"{victim.url}/ok").json() == {"ok": False, "stopping": True}
+        thread.tell("gate 1")
+        assert thread.ended(run)["status"] == "success"
+        seconds_to_end(victim)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_dev_ends_at_once_whatever_runs_and_whoever_reads(zygote_project: Project, number: signal.Signals) -> None:
+    zygote_project.temporal = ""
+    host = victim_host(zygote_project, own_temporal=True)
+    thread = VictimThread(zygote_project, host)
+    run = thread.graph("tools", {"wanted": 1, "gates": [1]})
+    thread.until_it("began 1")
+    with (
+        httpx.Client(timeout=60) as client,
+        client.stream("GET", f"{host.url}/threads/{thread.id}/runs/{run}/stream") as reading,
+    ):
+        lines = reading.iter_lines()
+        next(lines)
+        began = time.monotonic()
+        os.killpg(host.pid, number)
+        assert host.until_ended(EXIT_SECONDS) == 0
+        took = time.monotonic() - began
+        # Not as if the run had come to its end.
+        with pytest.raises(httpx.HTTPError):
+            list(lines)
+    assert took < EXIT_SECONDS / 2
