@@ -80,6 +80,40 @@ def test_a_tool_of_five_seconds_runs_once_though_its_host_is_told_to_stop_in_the
         each_once(thread.did(), 3)
 
 
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_a_run_that_does_not_wait_for_its_checkpoints_makes_way_between_two_steps(
+    zygote_project: Project, durability: str
+) -> None:
+    with deployment(zygote_project) as hosts:
+        threads = [hosts.thread() for _ in range(3)]
+        runs = [one.graph("tools", {"wanted": 12, "seconds": 0.5}, durability=durability) for one in threads]
+        victim = hosts.host_of(threads[0].until_it("began 4"))
+        for one in threads[1:]:
+            one.until_it("began 3")
+        hosts.stop(victim, *threads)
+        seconds_to_end(victim)
+        for one, run in zip(threads, runs, strict=True):
+            ended = one.ended(run)
+            assert (ended["status"], set(endings(ended))) == ("success", {*endings(ended)[:-1], "completed"})
+            each_once(one.did(), 12)
+        assert endings(threads[0].run(runs[0])) == ["host_stopped", "completed"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async"])
+def test_a_graph_inside_a_tool_that_keeps_nothing_comes_to_its_end_first(
+    zygote_project: Project, durability: str
+) -> None:
+    with deployment(zygote_project) as hosts:
+        thread = hosts.thread()
+        run = thread.graph("tools:calling", {"wanted": 6, "seconds": 0.5}, durability=durability)
+        victim = hosts.host_of(thread.until_it("began 2"))
+        hosts.stop(victim, thread)
+        seconds_to_end(victim)
+        ended = thread.ended(run)
+        assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "completed"])
+        each_once(thread.did(), 7)
+
+
 def test_all_runs_of_a_host_go_on_elsewhere(zygote_project: Project) -> None:
     with deployment(zygote_project, hosts=1) as hosts:
         threads = [hosts.thread() for _ in range(5)]

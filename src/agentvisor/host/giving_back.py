@@ -11,7 +11,13 @@ from agentvisor.host.running_agent import RunningAgent
 
 
 async def until_boundary(
-    agent: RunningAgent, boundary: Boundary, drain: Drain, others: Sequence[asyncio.Task[None]], left: float
+    agent: RunningAgent,
+    boundary: Boundary,
+    drain: Drain,
+    others: Sequence[asyncio.Task[None]],
+    *,
+    left: float,
+    waits: bool,
 ) -> None:
     """Return at the run's next boundary, when the drain is over, or when the run ends otherwise.
 
@@ -21,8 +27,11 @@ async def until_boundary(
         drain: the host's.
         others: what else may end the run: the loss of the attempt, a caller's cancel.
         left: seconds of its time budget.
+        waits: whether the agent waits for its checkpoints; one that does not is in its next step when one passes, and
+            makes way by itself or not at all.
     """
-    boundary.wanted = True
+    agent.drain()
+    boundary.wanted = waits
     reached = asyncio.create_task(boundary.reached.wait())
     over = asyncio.create_task(drain.over.wait())
     hurry = asyncio.create_task(_hurry(boundary, drain))

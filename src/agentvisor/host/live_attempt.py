@@ -224,14 +224,14 @@ class LiveAttempt:
         ended = agent.ended
         close: journal_pb2.AttemptClose | None = None
         try:
-            close = await self._watch(agent, deadline_ms)
+            close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
         finally:
             if not ended.done():
                 agent.kill()
                 await asyncio.wait([ended], timeout=services.stop_grace)
         return close
 
-    async def _watch(self, agent: RunningAgent, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+    async def _watch(self, agent: RunningAgent, deadline_ms: int, *, waits: bool) -> journal_pb2.AttemptClose | None:
         """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""
         fenced = asyncio.create_task(self.journal.until_fenced())
         stopping = asyncio.create_task(self.stopping.wait())
@@ -249,7 +249,7 @@ class LiveAttempt:
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
-                return await self._give_back(agent, fenced, cancel, deadline_ms)
+                return await self._give_back(agent, fenced, cancel, deadline_ms, waits=waits)
             else:
                 ending = run_pb2.ENDING_TIME_BUDGET
             return await self._stop(agent, ending)
@@ -258,16 +258,24 @@ class LiveAttempt:
                 task.cancel()
 
     async def _give_back(
-        self, agent: RunningAgent, fenced: asyncio.Task[None], cancel: asyncio.Task[None], deadline_ms: int
+        self,
+        agent: RunningAgent,
+        fenced: asyncio.Task[None],
+        cancel: asyncio.Task[None],
+        deadline_ms: int,
+        *,
+        waits: bool,
     ) -> journal_pb2.AttemptClose | None:
         """The host stops: at its next boundary the run goes to another host, at the latest when the drain is over."""
         boundary, drain = self.store.result().boundary, self._services.drain
         left = max(0.0, deadline_ms / 1000 - time())
-        await until_boundary(agent, boundary, drain, [fenced, cancel], left)
+        await until_boundary(agent, boundary, drain, [fenced, cancel], left=left, waits=waits)
         if self.journal.is_fenced:
             return None
         if agent.ended.done():
-            return _close_of(agent.ended.result(), self._services.max_output)
+            close = _close_of(agent.ended.result(), self._services.max_output)
+            self._log.info("run_given_back", at_boundary=True, ending=run_pb2.Ending.Name(close.ending))
+            return close
         if cancel.done():
             cancel.result()
         if not boundary.reached.is_set():

@@ -46,7 +46,25 @@ builder.add_node("tool", tool)
 builder.add_edge(START, "tool")
 builder.add_conditional_edges("tool", more, ["tool", END])
 inner = builder.compile()
+forgetful = builder.compile(checkpointer=False)
 graph = inner.with_config(recursion_limit=1000)
+
+
+def calls_one_that_keeps_nothing(state: State) -> State:
+    """A tool that is a graph of its own, with no checkpoints: it has to come to its end."""
+    # A durability of its own: LangGraph 1.2 fails where such a graph takes over "sync" from the one around it.
+    found = forgetful.invoke({**state, "done": []}, {"recursion_limit": 1000}, durability="exit")
+    return {"done": found["done"]}
+
+
+keeper = StateGraph(State)
+keeper.add_node("calls", calls_one_that_keeps_nothing)
+keeper.add_node("tool", tool)
+keeper.add_edge(START, "calls")
+keeper.add_edge("calls", "tool")
+keeper.add_edge("tool", END)
+calling = keeper.compile()
+"""One step of the root calls a graph without a checkpointer; another follows."""
 
 outer = StateGraph(State)
 outer.add_node("inner", inner)
