@@ -8,6 +8,7 @@ import threading
 from collections.abc import Generator
 
 import pytest
+from tests.support.waiting_sync import until
 
 from agentvisor.client import socketpair
 from agentvisor.client.socketpair import Channel, own_channel
@@ -16,6 +17,7 @@ from agentvisor.protocol.frames import MAX_FRAME, Frames, frame
 from agentvisor.protocol.v1.guest_pb2 import (
     AgentTask,
     CancelAgent,
+    DrainAgent,
     FromAgent,
     Outcome,
     StoreAnswer,
@@ -58,6 +60,16 @@ def test_the_task_is_received_first_and_what_came_with_it_is_not_lost(pair: tupl
     assert not cancelled.is_set()
     channel.start_reader(cancelled.set)
     assert cancelled.wait(10)
+
+
+def test_that_it_shall_make_way_is_known_once_the_host_says_so(pair: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = pair
+    tell(theirs, TASK)
+    channel.receive_task()
+    channel.start_reader(lambda: None)
+    assert not channel.drain_asked
+    tell(theirs, ToAgent(drain=DrainAgent()))
+    until(lambda: channel.drain_asked)
 
 
 def test_events_and_the_last_word_arrive_in_order(pair: tuple[Channel, socket.socket]) -> None:

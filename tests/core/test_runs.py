@@ -18,6 +18,7 @@ from agentvisor.core.runs import (
     RunStatus,
     restart_delay_ms,
     restarts_used,
+    time_left_ms,
 )
 from agentvisor.protocol.v1 import run_pb2
 
@@ -81,6 +82,22 @@ def test_a_host_that_is_stopped_and_a_compaction_use_up_no_restart() -> None:
         failed(3, at=0, ending=Ending.NOT_STARTED),
     )
     assert restarts_used(run) == 0
+
+
+def test_the_time_budget_goes_on_where_a_host_was_stopped_and_is_fresh_after_a_loss() -> None:
+    def lived(number: int, began: int, ended: int, ending: Ending) -> Attempt:
+        return Attempt(number, scheduled_at_ms=began, started_at_ms=began, ended_at_ms=ended, ending=ending)
+
+    stopped = [lived(1, 100, 400, Ending.HOST_STOPPED), lived(2, 5_000, 5_100, Ending.HOST_STOPPED)]
+    now = Attempt(3, scheduled_at_ms=9_000)
+    assert time_left_ms(run_with(now)) == 1_000
+    # What passed between the hosts does not count.
+    assert time_left_ms(run_with(*stopped, now)) == 600
+    assert time_left_ms(run_with(*stopped, lived(3, 9_000, 9_200, Ending.HOST_GONE), now)) == 1_000
+    assert time_left_ms(run_with(lived(1, 100, 200, Ending.HOST_GONE), *stopped, now)) == 600
+    assert time_left_ms(run_with(lived(1, 100, 2_100, Ending.HOST_STOPPED), now)) == 0
+    # Given back before anything of it had begun.
+    assert time_left_ms(run_with(Attempt(1, 0, ended_at_ms=700, ending=Ending.HOST_STOPPED), now)) == 1_000
 
 
 def test_three_restarts_with_growing_pauses_then_no_more() -> None:

@@ -233,7 +233,7 @@ def test_an_unknown_or_finished_run_cannot_be_cancelled(run_id: str) -> None:
 
 
 def test_a_session_leaves_no_record_and_is_never_restarted() -> None:
-    for ending in (Ending.COMPLETED, Ending.HOST_GONE, Ending.CANCELLED):
+    for ending in (Ending.COMPLETED, Ending.HOST_GONE, Ending.HOST_STOPPED, Ending.CANCELLED):
         one, _, _ = running(run_id="s1", kind=RunKind.SESSION)
         assert one.status is ThreadStatus.IDLE
         assert one.close_attempt(Close(ending), 3).step is Step.FINISHED

@@ -13,22 +13,27 @@ from pathlib import Path
 
 import psutil
 import yaml
+from fastapi.routing import APIRoute
 from tests.docs.blocks import ROOT, Block
 from tests.support.temporal import free_ports
 from tests.support.waiting_sync import until
 
 from agentvisor.host.config import load_config
+from agentvisor.host.http import meta
 
 BIN = Path(sys.executable).parent
 PAGES_PORTS = {
     "8090": "AGENTVISOR_HTTP_PORT",
     "7233": "AGENTVISOR_DEV_TEMPORAL_PORT",
     "8233": "AGENTVISOR_DEV_TEMPORAL_UI_PORT",
+    "8091": "",
 }
-"""The ports that our pages name, and the variables by which the reader's hosts get others."""
+"""The ports that our pages name, and the variables by which the reader's hosts get others; or by their options."""
 
 PATIENCE = {"AGENTVISOR_TEMPORAL_HEARTBEAT_TIMEOUT": "2s", "AGENTVISOR_TEMPORAL_IDLE_HEARTBEAT": "500ms"}
 END = "@@@"
+STOP_SECONDS = 20
+"""What a host may take to end after its drain, as the page on deploys says."""
 
 
 class Reader:
@@ -36,11 +41,11 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = dict(zip(PAGES_PORTS, map(str, free_ports(3)), strict=True))
+        self.ports = dict(zip(PAGES_PORTS, map(str, free_ports(len(PAGES_PORTS))), strict=True))
         self.printed = ""
         """What the last commands printed on standard output."""
         self.errors = folder.parent / f"{folder.name}.errors"
-        environment = {variable: self.ports[port] for port, variable in PAGES_PORTS.items()}
+        environment = {variable: self.ports[port] for port, variable in PAGES_PORTS.items() if variable}
         self._environment = {
             **os.environ,
             **environment,
@@ -96,6 +101,9 @@ class Reader:
 
     def settings(self, block: Block) -> None:
         """A configuration is written and loaded, in the form of its file."""
+        if block.name == "deployment.yaml":
+            _check_deployment(block)
+            return
         assert block.name in ("agentvisor.yaml", "langgraph.json"), f"{block}: which file is it?"
         (self.folder / block.name).write_text(block.text)
         for entrypoint in _files_in(block):
@@ -158,6 +166,7 @@ class Reader:
     def _here(self, text: str) -> str:
         for theirs, ours in self.ports.items():
             text = re.sub(rf"\b(localhost|127\.0\.0\.1):{theirs}\b", rf"127.0.0.1:{ours}", text)
+            text = re.sub(rf"--port {theirs}\b", f"--port {ours}", text)
         return text
 
     def _there(self, text: str) -> str:
@@ -188,6 +197,23 @@ def _check_extras(block: Block, line: str) -> None:
     assert wanted, f"{block}: {line}"
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(wanted[1].split(",")) <= known.keys(), f"{block}: {line}"
+
+
+def _check_deployment(block: Block) -> None:
+    """What a cluster is told of our hosts: it starts one, asks a route of ours, sets variables of ours, and waits."""
+    spec = yaml.safe_load(block.text)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    program, command, *options = container["command"]
+    assert program == "agentvisor", f"{block}: {program}"
+    helped = subprocess.run([BIN / program, command, "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(one in helped for one in options if one.startswith("--")), f"{block}: {options}"
+    given = {one["name"]: one.get("value", "x" * 40) for one in container["env"]}
+    config = load_config(None, environ=given)
+    least = config.temporal.drain_timeout.total_seconds() + STOP_SECONDS
+    assert spec["terminationGracePeriodSeconds"] > least, f"{block}: shorter than the drain and {STOP_SECONDS} s"
+    probe = container["readinessProbe"]["httpGet"]
+    assert probe["path"] in {route.path for route in meta.router.routes if isinstance(route, APIRoute)}, f"{block}"
+    assert str(probe["port"]) == options[options.index("--port") + 1], f"{block}"
 
 
 def _even(text: str) -> str:

@@ -61,6 +61,12 @@ class Project:
 
     def host(self, environment: dict[str, str] | None = None, **agent_environment: str) -> HostProcess:
         """Start a host with all the agents; the variables are those of the agents' processes."""
+        return self.new_host(environment, **agent_environment).start()
+
+    def new_host(
+        self, environment: dict[str, str] | None = None, *, command: str = "dev", **agent_environment: str
+    ) -> HostProcess:
+        """A host that is not started yet."""
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **agent_environment}
         agents = {
             name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
@@ -68,9 +74,9 @@ class Project:
             for name, place in {**self.names, **self.more}.items()
         }
         (self.folder / "agentvisor.yaml").write_text(f"agents: {json.dumps(agents)}\n{self._settings}")
-        host = HostProcess(self.folder, self.temporal, environment or {})
+        host = HostProcess(self.folder, self.temporal, environment or {}, command=command)
         self.hosts.append(host)
-        return host.start()
+        return host
 
     def effects(self) -> list[dict[str, object]]:
         if not self.effects_file.exists():

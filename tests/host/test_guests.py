@@ -16,6 +16,7 @@ from tests.host.guest_processes import alive, command, tree, until
 
 from agentvisor.core.errors import Conflict, UnknownAgent
 from agentvisor.host.guests import Guests
+from agentvisor.protocol.v1.guest_pb2 import DrainAgent, ToAgent
 from agentvisor.protocol.v1.run_pb2 import Ending
 
 pytestmark = pytest.mark.flow
@@ -407,6 +408,39 @@ async def test_the_next_host_clears_what_a_killed_one_left(tmp_path: Path) -> No
             for process in (leftover, spared):
                 process.kill()
                 process.wait()
+
+
+async def test_a_start_that_is_given_up_leaves_nothing_running(tmp_path: Path, start_method: str) -> None:
+    async with Guests(configured(tmp_path, {"parent": plain("parent")}, start_method)) as guests:
+        host = Hosting(guests)
+        # Before its guest is ready, and while the process is being started.
+        for warm in (False, True):
+            starting = asyncio.create_task(host.start("parent", run=f"given-up-{warm}"))
+            if warm:
+                await guests.prewarm("parent")
+                await asyncio.sleep(0)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        (guest,) = guests._guests.values()
+        assert guest._agents == {}
+        # The guest takes other runs, and is the same.
+        running, _ = await host.start("parent")
+        assert alive([running.pid])
+        assert list(guests._guests.values()) == [guest]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_only_who_was_asked_makes_way(tmp_path: Path, *, asked: bool) -> None:
+    async with Guests(configured(tmp_path, {"makes_way": plain("makes_way")})) as guests:
+        running, kept = await Hosting(guests).start("makes_way")
+        await kept.printed("ready")
+        if asked:
+            running.drain()
+        else:
+            running._tell(ToAgent(drain=DrainAgent()))
+        ended = await asyncio.wait_for(running.ended, 20)
+        assert ended.ending == (Ending.ENDING_HOST_STOPPED if asked else Ending.ENDING_AGENT_ERROR)
 
 
 async def test_a_host_that_leaves_ends_its_guests(tmp_path: Path, start_method: str) -> None:

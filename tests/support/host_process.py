@@ -15,14 +15,19 @@ READY_SECONDS = 30
 
 
 class HostProcess:
-    """`agentvisor dev` in a folder with an agentvisor.yaml, on a Temporal server that lives elsewhere or is its own."""
+    """`agentvisor dev` in a folder with an agentvisor.yaml, on a Temporal server that lives elsewhere or is its own.
 
-    def __init__(self, folder: Path, temporal: str, environment: dict[str, str]) -> None:
+    With `command="serve"`, a host as in production: it drains before it ends.
+    """
+
+    def __init__(self, folder: Path, temporal: str, environment: dict[str, str], *, command: str = "dev") -> None:
         self.folder = folder
         self.temporal = temporal
         self.environment = environment
+        self.command = command
+        self.port = free_ports(1)[0]
         self.url = ""
-        self.log = folder / f"host-{free_ports(1)[0]}.log"
+        self.log = folder / f"host-{self.port}.log"
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -31,7 +36,14 @@ class HostProcess:
         return self._process.pid
 
     def start(self) -> Self:
-        command = [sys.executable, "-m", "agentvisor.cli.main", "dev", "--no-reload", "--port", str(free_ports(1)[0])]
+        """Start it, and wait until it is ready."""
+        return self.launch().ready()
+
+    def launch(self) -> Self:
+        """Start it; from the main thread, whose death ends it (leash.py)."""
+        command = [sys.executable, "-m", "agentvisor.cli.main", self.command, "--port", str(self.port)]
+        if self.command == "dev":
+            command.append("--no-reload")
         if self.temporal:
             command += ["--temporal-address", self.temporal]
         else:
@@ -48,6 +60,10 @@ class HostProcess:
                 # As a job of a terminal is: a group that a test may send Ctrl-C to.
                 start_new_session=True,
             )
+        return self
+
+    def ready(self) -> Self:
+        assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if "AgentVisor ready at " not in line:
@@ -61,6 +77,16 @@ class HostProcess:
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
+
+    def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal; do not wait."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def until_ended(self, seconds: float) -> int:
+        """Wait for its end; its exit code."""
+        assert self._process is not None
+        return self._process.wait(seconds)
 
     def freeze(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)

@@ -44,6 +44,8 @@ class Channel:
         self._owner = os.getpid()
         self.task = AgentTask()
         """What `receive_task` received."""
+        self.drain_asked = False
+        """The host stops, and would have the agent end between two steps."""
 
     def receive_task(self) -> AgentTask:
         """Wait for the first message, before the reader is started; `Unavailable` if the supervisor goes first."""
@@ -133,6 +135,8 @@ class Channel:
                 # Cancelling may interrupt the main thread wherever it is: not while it writes a frame.
                 with self._lock:
                     on_cancel()
+            case "drain":
+                self.drain_asked = True
             case _:
                 pass  # a newer supervisor's
 

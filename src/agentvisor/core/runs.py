@@ -185,6 +185,19 @@ def restart_delay_ms(run: Run, now_ms: int) -> int | None:
     return None if idle + delay > policy.max_elapsed_ms else delay
 
 
+def time_left_ms(run: Run) -> int:
+    """The time budget of the attempt that begins: of a fresh one the whole, of one handed over what is left.
+
+    What passed between two hosts does not count: nobody worked.
+    """
+    left = run.spec.timeout_ms
+    for one in reversed(run.attempts[:-1]):
+        if one.ending is not Ending.HOST_STOPPED:
+            break
+        left -= max(0, one.ended_at_ms - (one.started_at_ms or one.ended_at_ms))
+    return max(0, left)
+
+
 def _idle_ms(run: Run, index: int) -> int:
     """Time between an attempt's last commit and the start of the next one."""
     ended, following = run.attempts[index], run.attempts[index + 1]

@@ -23,6 +23,7 @@ from agentvisor.core.runs import (
     RunSpec,
     RunStatus,
     restart_delay_ms,
+    time_left_ms,
 )
 from agentvisor.core.store import Store
 from agentvisor.core.weighing import unsheddable_bytes
@@ -225,7 +226,7 @@ class Thread:
         run.attempts.append(Attempt(len(run.attempts) + 1, scheduled_at_ms=now_ms))
         run.status = RunStatus.RUNNING
         run.updated_at_ms = now_ms
-        self.active = Active(run.run_id, len(run.attempts), deadline_ms=now_ms + run.spec.timeout_ms)
+        self.active = Active(run.run_id, len(run.attempts), deadline_ms=now_ms + time_left_ms(run))
         self.touch(now_ms)
         return self.active
 
@@ -243,7 +244,8 @@ class Thread:
             return Next(Step.ATTACH)
         self._record_end(run, close, now_ms)
         self.active = None
-        if consequence.follow is Follow.END:
+        # A session lives where its client's calls arrive: it ends with its host, and the client opens another.
+        if consequence.follow is Follow.END or (close.ending is Ending.HOST_STOPPED and not run.is_agent):
             self._end(run, consequence.status, close, now_ms)
             return Next(Step.FINISHED)
         if run.cancel_requested:  # CANCELKEEP, CANCARRY

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +22,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.drain import Drain
 from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
@@ -62,11 +63,13 @@ class Host:
 
 
 @asynccontextmanager
-async def running_host(config: Config, client: Client, *, drain: float = 0.0) -> AsyncGenerator[Host]:
+async def running_host(config: Config, client: Client, *, drain: Drain | None = None) -> AsyncGenerator[Host]:
     """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
 
-    `drain`: seconds that a run has, at the end, to come to a point where nothing of it would run twice.
+    `drain`: the time that runs have, at the end, to come to a point where nothing of them would run twice; none: no
+    time.
     """
+    drain = drain or Drain(0.0)
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = f"{task_queue}:{host_id}"
@@ -93,9 +96,8 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
             max_output=config.storage.max_output,
         )
         attempts, capacity = _attempts(config, client, services, host_id)
-        stack.push_async_callback(attempts.stop, drain + 2 * stop_grace + 2)
         polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
-        await stack.enter_async_context(polling)
+        stop_taking = await stack.enter_async_context(polling)
         sessions = Sessions(
             threads,
             attempts,
@@ -105,15 +107,37 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
             timeout_ms=_ms(timedelta(days=1)),
         )
         grpc_address = await stack.enter_async_context(
-            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config))
+            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config), drain.begun.is_set)
         )
-        app = create_app(threads, streams, config, prune=sessions.prune, version=__version__, grpc_address=grpc_address)
+        app = create_app(
+            threads,
+            streams,
+            config,
+            prune=sessions.prune,
+            version=__version__,
+            grpc_address=grpc_address,
+            stopping=drain.begun.is_set,
+        )
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         _settle()
+        # First of all at the end: clients are answered, and runs' tokens taken, until the last run was given back.
+        stack.push_async_callback(_give_back, attempts, stop_taking, 2 * stop_grace + 2)
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
+
+
+async def _give_back(attempts: Attempts, stop_taking: Callable[[], Awaitable[None]], grace: float) -> None:
+    """Hand every run over, and take no other."""
+    log.info("host_stopping", runs=len(attempts))
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_awaited(stop_taking))
+        both.create_task(attempts.stop(grace))
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
 
 
 def _require_ports(config: Config) -> None:
@@ -181,15 +205,17 @@ def _defaults(config: Config) -> ThreadDefaults:
 
 def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
-    asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready)))
+    drain = Drain(0.0)
+    asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready), drain))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
-    """A host of a Temporal cluster, until SIGINT or SIGTERM."""
-    asyncio.run(_until_signalled(_serve(config, ready=ready)))
+    """A host of a Temporal cluster, until SIGINT or SIGTERM; a second one ends the drain."""
+    drain = Drain(_seconds(config.temporal.drain_timeout))
+    asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain))
 
 
-async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None]) -> None:
     _require_ports(config)
     require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
@@ -205,7 +231,7 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
             address = server.address
         client = await connect(address, config.temporal.namespace)
         await require_search_attributes(client)
-        host = await stack.enter_async_context(running_host(config, client))
+        host = await stack.enter_async_context(running_host(config, client, drain=drain))
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
@@ -213,12 +239,12 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
         await asyncio.Event().wait()
 
 
-async def _serve(config: Config, *, ready: Callable[[str], None]) -> None:
+async def _serve(config: Config, drain: Drain, *, ready: Callable[[str], None]) -> None:
     # Guests keep their sockets and workspaces there.
     require_writable(config.dev.data_dir)
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
-    async with running_host(config, client, drain=_seconds(config.temporal.drain_timeout)) as host:
+    async with running_host(config, client, drain=drain) as host:
         ready(host.url)
         await asyncio.Event().wait()
 
@@ -229,27 +255,27 @@ def _settle() -> None:
     gc.freeze()
 
 
-async def _until_signalled(work: Coroutine[None, None, None]) -> None:
-    """Run until a signal asks for the end; a second one changes nothing, the end is under way."""
+async def _until_signalled(work: Coroutine[None, None, None], drain: Drain) -> None:
+    """Run until a signal asks for the end; a second one ends the drain, others change nothing."""
     loop = asyncio.get_running_loop()
     task = asyncio.create_task(work)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _cancel_once(task))
+        loop.add_signal_handler(number, _stopper(task, drain))
     try:
         await task
     except asyncio.CancelledError:
         log.info("host_stopped")
 
 
-def _cancel_once(task: asyncio.Task[None]) -> Callable[[], None]:
-    asked: list[bool] = []
-
-    def cancel() -> None:
-        if not asked:
-            asked.append(True)
+def _stopper(task: asyncio.Task[None], drain: Drain) -> Callable[[], None]:
+    def stop() -> None:
+        if not drain.asked:
+            drain.asked = True
             task.cancel()
+        else:
+            drain.force()
 
-    return cancel
+    return stop
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -68,7 +68,7 @@ class Guest:
         self._retired.set()
 
     async def start_agent(self, task: AgentTask, handler: AgentHandler, environment: Mapping[str, str]) -> RunningAgent:
-        """Start an agent; return when its process runs, or has ended already."""
+        """Start an agent; return when its process runs, or has ended already. Cancelled, it leaves nothing running."""
         ticket = RunTicket.of(task)
         if ticket in self._agents:
             raise Conflict(f"attempt {ticket.attempt} of run {ticket.run_id} runs already")
@@ -76,8 +76,20 @@ class Guest:
         agent = RunningAgent(ticket, signed, handler, self._stream.send)
         self._agents[ticket] = agent
         agent.ended.add_done_callback(lambda _: self._agents.pop(ticket, None))
-        self._stream.send(ToGuest(start=StartAgent(ticket=signed, task=task, environment=dict(environment))))
-        await agent.started.wait()
+        sent = False
+        try:
+            await self.connected()
+            self._stream.send(ToGuest(start=StartAgent(ticket=signed, task=task, environment=dict(environment))))
+            sent = True
+            await agent.started.wait()
+        except asyncio.CancelledError:
+            # Whoever started it has given it up: nothing of it may be at work when he goes on.
+            if sent:
+                agent.kill()
+                await asyncio.wait([agent.ended], timeout=STOP_SECONDS)
+            else:
+                agent.guest_ended(Ending.ENDING_CANCELLED, "it was given up before its guest was ready")
+            raise
         return agent
 
     async def run(self, sandbox: Sandbox, environment: Mapping[str, str]) -> None:
@@ -97,7 +109,8 @@ class Guest:
 
     async def connected(self) -> None:
         """Wait until the guest has shown its token, or is gone."""
-        await _first(self._stream.connected.wait(), self._stream.ended.wait())
+        if not self._stream.connected.is_set():
+            await _first(self._stream.connected.wait(), self._stream.ended.wait())
 
     async def _live(self, process: subprocess.Popen[bytes]) -> None:
         self.pid = process.pid

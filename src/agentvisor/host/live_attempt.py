@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from time import time
 from typing import TypeVar
 
@@ -17,8 +17,10 @@ from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import unsheddable_blobs
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.door import StoreLimits
+from agentvisor.host.drain import Drain
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.storage import ExternalStorage
+from agentvisor.host.giving_back import until_boundary
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
@@ -30,6 +32,7 @@ from agentvisor.protocol.v1 import guest_pb2, journal_pb2, run_pb2, store_pb2, t
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
 Read = TypeVar("Read")
+Begun = TypeVar("Begun")
 
 _ASK_WHY_AGAIN = 0.2
 _READ_AGAIN = 0.2
@@ -48,8 +51,8 @@ class AttemptServices:
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
-    drain: float = 0.0
-    """Seconds that a run has to come to a boundary when the host is told to stop."""
+    drain: Drain = field(default_factory=lambda: Drain(0.0))
+    """What runs have to come to a boundary when the host is told to stop."""
     external: ExternalStorage | None = None
     max_output: int = 1_500_000
     """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
@@ -89,7 +92,8 @@ class LiveAttempt:
                 ending = run_pb2.Ending.Name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
                 ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
-                await self._end_stream()
+                if not self.stopping.is_set():
+                    await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
                 ENDED_ATTEMPTS.labels("fenced").inc()
@@ -120,7 +124,9 @@ class LiveAttempt:
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:
-            thread = await self._open()
+            thread = await self._unless_stopping(self._open)
+            if thread is None:
+                return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
             run = thread.runs[self.id.run_id]
             spec = run_pb2.RunSpec.FromString(run.spec.body)
             deadline_ms = thread.active.deadline_ms if thread.active else 0
@@ -144,6 +150,19 @@ class LiveAttempt:
                 error_type="Internal",
                 error_message="the host failed; its log has the traceback",
             )
+
+    async def _unless_stopping(self, begin: Callable[[], Coroutine[None, None, Begun]]) -> Begun | None:
+        """What begins the attempt; None where the host stops before that is done, so that no agent is at work."""
+        if self.stopping.is_set():
+            return None
+        work, stopping = asyncio.create_task(begin()), asyncio.create_task(self.stopping.wait())
+        try:
+            await asyncio.wait([work, stopping], return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else None
+        finally:
+            stopping.cancel()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
 
     async def _open(self) -> Thread:
         """Read the thread as it is now that this attempt has the token (READCONS)."""
@@ -198,19 +217,21 @@ class LiveAttempt:
         services.streams.attempt_started(self.id.run_id, self.id.attempt)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(thread_id=self.thread_id, run_id=run_id, attempt=attempt, spec=spec)
-        agent = await services.guests.start_agent(spec.agent, task, self)
+        agent = await self._unless_stopping(lambda: services.guests.start_agent(spec.agent, task, self))
+        if agent is None:
+            return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
         self._log.info("agent_started", agent=spec.agent, pid=agent.pid)
         ended = agent.ended
         close: journal_pb2.AttemptClose | None = None
         try:
-            close = await self._watch(agent, deadline_ms)
+            close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
         finally:
             if not ended.done():
                 agent.kill()
                 await asyncio.wait([ended], timeout=services.stop_grace)
         return close
 
-    async def _watch(self, agent: RunningAgent, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+    async def _watch(self, agent: RunningAgent, deadline_ms: int, *, waits: bool) -> journal_pb2.AttemptClose | None:
         """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""
         fenced = asyncio.create_task(self.journal.until_fenced())
         stopping = asyncio.create_task(self.stopping.wait())
@@ -228,47 +249,52 @@ class LiveAttempt:
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
-                return await self._give_back(agent, fenced, cancel)
+                return await self._give_back(agent, fenced, cancel, deadline_ms, waits=waits)
             else:
                 ending = run_pb2.ENDING_TIME_BUDGET
-            await self._stop(agent, ending)
-            return None if self.journal.is_fenced else self._close_of_stopped(agent, ending)
+            return await self._stop(agent, ending)
         finally:
             for task in (fenced, stopping, cancel):
                 task.cancel()
 
     async def _give_back(
-        self, agent: RunningAgent, fenced: asyncio.Task[None], cancel: asyncio.Task[None]
+        self,
+        agent: RunningAgent,
+        fenced: asyncio.Task[None],
+        cancel: asyncio.Task[None],
+        deadline_ms: int,
+        *,
+        waits: bool,
     ) -> journal_pb2.AttemptClose | None:
-        """The host stops: at the next boundary the run goes to another host, at the latest when the drain is over."""
+        """The host stops: at its next boundary the run goes to another host, at the latest when the drain is over."""
         boundary, drain = self.store.result().boundary, self._services.drain
-        boundary.wanted = True
-        reached = asyncio.create_task(boundary.reached.wait())
-        try:
-            for hurry in (False, True):
-                boundary.hurry = hurry
-                await asyncio.wait(
-                    [agent.ended, fenced, cancel, reached], timeout=drain / 2, return_when=asyncio.FIRST_COMPLETED
-                )
-                if agent.ended.done() or fenced.done() or cancel.done() or reached.done():
-                    break
-        finally:
-            reached.cancel()
+        left = max(0.0, deadline_ms / 1000 - time())
+        await until_boundary(agent, boundary, drain, [fenced, cancel], left=left, waits=waits)
         if self.journal.is_fenced:
             return None
         if agent.ended.done():
-            return _close_of(agent.ended.result(), self._services.max_output)
+            close = _close_of(agent.ended.result(), self._services.max_output)
+            self._log.info("run_given_back", at_boundary=True, ending=run_pb2.Ending.Name(close.ending))
+            return close
+        if cancel.done():
+            cancel.result()
+        if not boundary.reached.is_set():
+            if cancel.done():
+                return await self._stop(agent, run_pb2.ENDING_CANCELLED)
+            if not drain.over.is_set():
+                return await self._stop(agent, run_pb2.ENDING_TIME_BUDGET)
         self._log.info("run_given_back", at_boundary=boundary.reached.is_set())
         agent.kill()
         await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
         ending = run_pb2.ENDING_CANCELLED if cancel.done() else run_pb2.ENDING_HOST_STOPPED
         return self._close_of_stopped(agent, ending)
 
-    async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> None:
+    async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose | None:
         grace = self._services.stop_grace
         self._log.info("agent_stopping", why=run_pb2.Ending.Name(ending))
         agent.cancel(grace)
         await asyncio.wait([agent.ended], timeout=2 * grace + 1)
+        return None if self.journal.is_fenced else self._close_of_stopped(agent, ending)
 
     def _close_of_stopped(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose:
         """An agent that completed while it was being stopped has completed."""
@@ -296,9 +322,17 @@ class LiveAttempt:
     # --- what the agent says ----------------------------------------------------------------------------------------
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        return await answered(self.store.result().call(request))
+        return await answered(self.serve(request))
+
+    async def serve(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        """Answer a store call. `Fenced` once the attempt is over: who speaks late is refused, whatever he asks."""
+        if self.journal.is_closing:
+            raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
+        return await self.store.result().call(request)
 
     def events(self, events: guest_pb2.StreamEvents) -> None:
+        if self.journal.is_fenced:
+            return  # the run's readers hear of it from another attempt
         streams = self._services.streams
         for event in events.events:
             streams.publish(self.id.run_id, self.id.attempt, event.mode, list(event.namespace), event.data)

@@ -54,6 +54,9 @@ class Attempts:
         token = activity.info().task_token
         attempt = AttemptId(RunId(task.run_id), task.attempt)
         live = self._live.get(attempt)
+        if live is None and not task.attach and self.stopping:
+            # It was on its way here when the host was told to stop: nothing has begun, another host takes it.
+            return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED).SerializeToString()
         if task.attach:
             if live is None or live.journal.is_fenced:
                 # ATTACHONLY: a fresh agent would count its operations from 1 and have them dropped as duplicates.
@@ -97,6 +100,11 @@ class Attempts:
         if not task.cancelled() and task.exception() is not None:
             log.error("attempt_crashed", run=attempt.run_id, attempt=attempt.attempt, exc_info=task.exception())
 
+    @property
+    def stopping(self) -> bool:
+        """The host was told to stop: nothing begins here any more."""
+        return self._services.drain.begun.is_set()
+
     def session(self, run_id: RunId) -> LiveAttempt | None:
         """The session of a client outside, once its activity has come to this host."""
         mine = (live for attempt, live in self._live.items() if attempt.run_id == run_id)
@@ -104,19 +112,30 @@ class Attempts:
 
     async def session_came(self, run_id: RunId) -> LiveAttempt:
         async with self._came:
-            await self._came.wait_for(lambda: self.session(run_id) is not None)
+            await self._came.wait_for(lambda: self.stopping or self.session(run_id) is not None)
         live = self.session(run_id)
         if live is None:
             raise Unavailable("the session ended while it was being opened: try again")
         return live
 
     async def stop(self, grace: float) -> None:
-        """Give every run back: its agent is stopped, its log reported; another host goes on with it."""
+        """Give every run back within the drain, and `grace` seconds to report it; another host goes on with it."""
+        drain = self._services.drain
+        drain.begin()
+        async with self._came:
+            self._came.notify_all()
         for live in self._live.values():
             live.stopping.set()
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace)
+        given_up = asyncio.create_task(_later(drain.over, grace))
+        while self._tasks and not given_up.done():
+            # Again and again: the last poll may have brought another.
+            await asyncio.wait([given_up, *self._tasks.values()], return_when=asyncio.FIRST_COMPLETED)
+        given_up.cancel()
         for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(given_up, *self._tasks.values(), return_exceptions=True)
+
+
+async def _later(event: asyncio.Event, seconds: float) -> None:
+    await event.wait()
+    await asyncio.sleep(seconds)

@@ -15,6 +15,7 @@ from agentvisor.protocol.ticket import RunTicket
 from agentvisor.protocol.v1.guest_pb2 import (
     AgentExited,
     CancelAgent,
+    DrainAgent,
     FromAgent,
     HostMessage,
     Outcome,
@@ -77,7 +78,7 @@ class RunningAgent:
         self._handler = handler
         self._send = send
         self._outcome: Outcome | None = None
-        self._cancelled = False
+        self._cancelled = self._draining = False
         self._slots = asyncio.Semaphore(MAX_OPEN_CALLS)
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -88,6 +89,11 @@ class RunningAgent:
         self._cancelled = True
         self._tell(ToAgent(cancel=CancelAgent()))
         asyncio.get_running_loop().call_later(grace_seconds, self._stop, KILL_AFTER_TERM_MS)
+
+    def drain(self) -> None:
+        """Ask the agent to end between two of its steps, if it can, so that the run goes on elsewhere."""
+        self._draining = True
+        self._tell(ToAgent(drain=DrainAgent()))
 
     def kill(self) -> None:
         """End the agent's process at once, by SIGKILL; it ends as cancelled unless its last word was already said."""
@@ -106,7 +112,9 @@ class RunningAgent:
             case "events":
                 self._handler.events(message.events)
             case "outcome":
-                self._outcome = self._outcome or message.outcome
+                # Making way costs no restart: nobody does so who was not asked.
+                if message.outcome.kind != Outcome.KIND_DRAINED or self._draining:
+                    self._outcome = self._outcome or message.outcome
             case _:
                 # An agent of a newer SDK may say more.
                 pass
@@ -163,6 +171,7 @@ _OUTCOMES: dict[Outcome.Kind.ValueType, Ending.ValueType] = {
     Outcome.KIND_CANCELLED: Ending.ENDING_CANCELLED,
     Outcome.KIND_FAILED: Ending.ENDING_AGENT_ERROR,
     Outcome.KIND_COULD_NOT_LOAD: Ending.ENDING_COULD_NOT_START,
+    Outcome.KIND_DRAINED: Ending.ENDING_HOST_STOPPED,
     Outcome.KIND_UNSPECIFIED: Ending.ENDING_AGENT_ERROR,
 }
 

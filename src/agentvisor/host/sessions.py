@@ -72,7 +72,7 @@ class Sessions:
                 live = self._live(thread_id)
                 if live is not None and live.store.done() and live.store.exception() is None:
                     live.session_calls += 1
-                    return await live.store.result().call(request)
+                    return await live.serve(request)
                 return await self._reads.answer(thread_id, request)
             case "put" | "put_writes" | "put_part" | "project":
                 return await self._write(thread_id, request)
@@ -91,7 +91,7 @@ class Sessions:
         limits = self._limits  # with external storage, what is too large for the thread has another place
         if limits is not None and self._live(thread_id) is None and not await self._exists(thread_id):
             await rehearse(thread_id, request, limits)
-        return await self._held(thread_id, lambda live: live.store.result().call(request))
+        return await self._held(thread_id, lambda live: live.serve(request))
 
     async def _held(self, thread_id: ThreadId, work: Callable[[LiveAttempt], Awaitable[Done]]) -> Done:
         """Do it in the thread's session; where that ends meanwhile, in another (what is sent twice counts once)."""
@@ -118,7 +118,7 @@ class Sessions:
         """Keep the newest checkpoint of every namespace of a thread. `NotFound`; `Conflict` while a run is active."""
         await self._threads.get(thread_id)
         request = store_pb2.StoreRequest(prune=store_pb2.PruneThread(strategy="keep_latest"))
-        await self._held(thread_id, lambda live: live.store.result().call(request))
+        await self._held(thread_id, lambda live: live.serve(request))
 
     async def _delete_for_runs(
         self, thread_id: ThreadId | None, request: store_pb2.StoreRequest
@@ -164,6 +164,8 @@ class Sessions:
             live = self._live(thread_id)
             if live is not None:
                 return live
+            if self._attempts.stopping:
+                raise Unavailable(f"this host is stopping and writes thread {thread_id} no more: ask another")
             spec = run_pb2.RunSpec(
                 run_id=str(uuid4()),
                 agent="session",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
@@ -29,8 +29,11 @@ _STICKY = timedelta(seconds=2)
 @asynccontextmanager
 async def workers(
     client: Client, attempts: Attempts, capacity: RunCapacity, *, task_queue: str, own_queue: str, stop_grace: float
-) -> AsyncGenerator[None]:
-    """Poll while the context lasts."""
+) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Poll while the context lasts; yields what stops taking runs and threads, and goes on with the host's own queue.
+
+    Runs that are alive may need that: a compaction gives their tokens back to this host alone.
+    """
     count_into(count_workflow)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=FixedSizeSlotSupplier(50),
@@ -59,7 +62,7 @@ async def workers(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(shared)
         await stack.enter_async_context(own)
-        yield
+        yield shared.shutdown
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:

@@ -9,6 +9,7 @@ import threading
 import time
 
 from agentvisor.client.socketpair import own_channel
+from agentvisor.protocol.v1.guest_pb2 import Outcome
 from agentvisor.protocol.v1.store_pb2 import Projection, StoreRequest
 
 
@@ -184,6 +185,14 @@ def says_much_then_dies(input):
 def breaks_rules(input):
     own_channel()._socket.sendall(b"\xff\xff\xff\xff garbage")
     time.sleep(300)
+
+
+def makes_way(input):
+    print("ready", flush=True)
+    while not own_channel().drain_asked:
+        time.sleep(0.01)
+    own_channel().send_outcome(Outcome(kind=Outcome.KIND_DRAINED))
+    os._exit(0)
 
 
 def holds_still(input):

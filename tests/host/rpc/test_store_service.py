@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator
 import grpc
 import grpc.aio
 import pytest
+from tests.support.store_kinds import KINDS, of_kind
 
-from agentvisor.core.errors import Conflict, InvalidInput
+from agentvisor.core.errors import Conflict, InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.rpc.store_service import store_server
+from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub
 from agentvisor.protocol.v1.store_pb2 import (
     CopyThread,
@@ -29,12 +31,13 @@ class Handler:
     def __init__(self) -> None:
         self.called: list[ThreadId | None] = []
         self.error: Exception | None = None
+        self.reply = StoreReply()
 
     async def __call__(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
         self.called.append(thread_id)
         if self.error is not None:
             raise self.error
-        return StoreReply()
+        return self.reply
 
 
 @pytest.fixture
@@ -74,6 +77,35 @@ async def test_an_id_that_is_none_is_refused_at_the_door(
     assert handler.called == []
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+async def test_an_id_that_is_none_is_refused_with_every_kind_of_request(
+    handler: Handler, stub: StoreHostStub, kind: str
+) -> None:
+    for thread_id in ("a b", "\x00", "../other", "x" * 256):
+        assert (await stub.Call(of_kind(kind, thread_id))).error.code == InvalidInput.code
+    assert handler.called == []
+
+
+async def test_a_host_that_stops_refuses_as_one_that_is_gone_so_that_the_client_looks_for_another(
+    handler: Handler,
+) -> None:
+    stopping: list[bool] = []
+    async with (
+        store_server(handler, "127.0.0.1", 0, None, lambda: bool(stopping)) as address,
+        grpc.aio.insecure_channel(address) as channel,
+    ):
+        stub = StoreHostStub(channel)
+        handler.reply = StoreReply(error=to_error(Unavailable("not now")))
+        assert (await stub.Call(GET)).error.code == Unavailable.code
+        stopping.append(True)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.Call(GET)
+        assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNAVAILABLE, "not now")
+        # What it can still answer, it answers.
+        handler.reply = StoreReply()
+        await stub.Call(GET)
+
+
 async def test_our_errors_arrive_as_themselves(handler: Handler, stub: StoreHostStub) -> None:
     handler.error = Conflict("the thread is busy", run_id="r")
     reply = await stub.Call(GET)
@@ -108,15 +140,16 @@ async def test_a_defect_is_logged_and_says_nothing_of_itself(
         ["Bearer "],
     ],
 )
-async def test_without_the_key_nothing_is_answered(handler: Handler, shown: list[str]) -> None:
+async def test_without_the_key_no_kind_of_request_is_answered(handler: Handler, shown: list[str]) -> None:
     async with (
         store_server(handler, "127.0.0.1", 0, "right") as address,
         grpc.aio.insecure_channel(address) as channel,
     ):
         stub = StoreHostStub(channel)
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Call(GET, metadata=[("authorization", value) for value in shown])
-        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        for kind in sorted(KINDS):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Call(of_kind(kind, "t"), metadata=[("authorization", value) for value in shown])
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
         assert handler.called == []
         await stub.Call(GET, metadata=[("authorization", "Bearer right")])
         assert handler.called == ["t"]

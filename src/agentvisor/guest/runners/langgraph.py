@@ -9,12 +9,14 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_config import config_of
+from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
@@ -63,14 +65,19 @@ class _Run:
         async with AsyncExitStack() as stack:
             graph = with_our_checkpointer(await graph_of(agent, config, stack))
             projector = Projector(self._channel.call, names(graph.stream_channels_asis))
+            drained = False
             try:
                 async for namespace, mode, payload in self._stream(graph, config):
                     self._take(namespace, mode, payload, projector)
+            except GraphDrained:
+                drained = True
             finally:
                 # Before the last word, whatever it will be.
                 projector.release()
                 self._events.flush()
             await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
+        if drained:
+            return Outcome(kind=Outcome.KIND_DRAINED)
         return Outcome(
             kind=Outcome.KIND_PAUSED if self._paused or projector.next else Outcome.KIND_COMPLETED,
             # A graph that keeps nothing has its result nowhere else.
@@ -92,6 +99,7 @@ class _Run:
             stream_mode=sorted(modes),
             interrupt_before=_nodes(spec.interrupt_before),
             interrupt_after=_nodes(spec.interrupt_after),
+            control=RootControl(self._channel),
             durability=(spec.durability or "sync") if graph.checkpointer else None,
             # Always: a subgraph's checkpoints are shown too. What the caller did not ask for is not sent.
             subgraphs=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -42,6 +42,7 @@ def create_app(
     prune: Prune,
     version: str,
     grpc_address: str | None,
+    stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
 ) -> FastAPI:
     """The API of one host.
@@ -53,6 +54,7 @@ def create_app(
         prune: leaves the newest checkpoint of every namespace of a thread.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
+        stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
     """
     afterwards = Afterwards()
@@ -65,6 +67,7 @@ def create_app(
         grpc=grpc_address,
         started_at=datetime.now(UTC),
         afterwards=afterwards,
+        stopping=stopping,
         heartbeat=heartbeat,
     )
 

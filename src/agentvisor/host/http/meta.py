@@ -11,8 +11,10 @@ router = APIRouter(tags=["host"], route_class=JsonRoute)
 
 
 @router.get("/ok")
-async def ok() -> JsonResponse:
-    """The host answers."""
+async def ok(services: Served) -> JsonResponse:
+    """The host answers and takes work; 503 once it was told to stop: send requests to another one."""
+    if services.stopping():
+        return JsonResponse({"ok": False, "stopping": True}, status_code=503)
     return JsonResponse({"ok": True})
 
 

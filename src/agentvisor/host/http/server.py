@@ -12,7 +12,8 @@ from fastapi import FastAPI
 
 from agentvisor.core.errors import Unavailable
 
-_STOP_SECONDS = 3
+_STOP_SECONDS = 1
+"""For requests that are under way; a stream is cut, so that its reader sees that it is not at its end."""
 
 
 class _Server(uvicorn.Server):

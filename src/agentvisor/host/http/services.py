@@ -73,6 +73,8 @@ class Services:
     """Address of the gRPC end for clients outside a guest."""
     started_at: datetime
     afterwards: Afterwards
+    stopping: Callable[[], bool]
+    """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
 

@@ -11,7 +11,7 @@ import grpc.aio
 import structlog
 
 from agentvisor.core import ids
-from agentvisor.core.errors import AgentVisorError, Internal, InvalidInput
+from agentvisor.core.errors import AgentVisorError, Internal, InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.frames import MAX_FRAME
@@ -47,8 +47,9 @@ _OPTIONS = [
 class StoreService(StoreHostServicer):
     """Checks key and ids, then lets the handler answer; every error of ours is a reply, with its code."""
 
-    def __init__(self, handle: Handle, operator_key: str | None) -> None:
+    def __init__(self, handle: Handle, operator_key: str | None, stopping: Callable[[], bool] = lambda: False) -> None:
         self._handle = handle
+        self._stopping = stopping
         self._expected = None if operator_key is None else f"Bearer {operator_key}".encode()
 
     async def Call(  # pyright: ignore[reportIncompatibleMethodOverride] (the stub's sync and async servicers share it)
@@ -58,12 +59,16 @@ class StoreService(StoreHostServicer):
         if not self._is_allowed(context):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the operator's key is missing or wrong")
         try:
-            return await self._handle(_thread_of(request), request)
+            reply = await self._handle(_thread_of(request), request)
         except AgentVisorError as error:
             return StoreReply(error=to_error(error))
         except Exception:
             log.exception("store call failed", kind=request.WhichOneof("kind"), thread_id=request.thread_id)
             return StoreReply(error=to_error(Internal("the host failed to answer; its log has the traceback")))
+        if reply.error.code == Unavailable.code and self._stopping():
+            # As a host that is gone already: the client looks for one that is not about to be.
+            await context.abort(grpc.StatusCode.UNAVAILABLE, reply.error.message)
+        return reply
 
     def _is_allowed(self, context: grpc.aio.ServicerContext[StoreRequest, StoreReply]) -> bool:
         if self._expected is None:
@@ -86,10 +91,12 @@ def _thread_of(request: StoreRequest) -> ThreadId | None:
 
 
 @asynccontextmanager
-async def store_server(handle: Handle, host: str, port: int, operator_key: str | None) -> AsyncGenerator[str]:
+async def store_server(
+    handle: Handle, host: str, port: int, operator_key: str | None, stopping: Callable[[], bool] = lambda: False
+) -> AsyncGenerator[str]:
     """Listen at host and port (0: any free one); yields the address that clients are to use, "host:port"."""
     server = grpc.aio.server(options=_OPTIONS)
-    add_StoreHostServicer_to_server(StoreService(handle, operator_key), server)
+    add_StoreHostServicer_to_server(StoreService(handle, operator_key, stopping), server)
     name = f"[{host}]" if ":" in host else host
     try:
         bound = server.add_insecure_port(f"{name}:{port}")

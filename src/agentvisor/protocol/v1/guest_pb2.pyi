@@ -472,6 +472,7 @@ class ToAgent(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def task(self) -> Global___AgentTask:
         """First frame after the process has started."""
@@ -482,18 +483,23 @@ class ToAgent(_message.Message):
     def cancel(self) -> Global___CancelAgent:
         """The runner ends the agent at the next chance; the process is stopped after a grace."""
 
+    @_builtins.property
+    def drain(self) -> Global___DrainAgent:
+        """The host stops: the runner ends the agent between two steps, everything stored, and says KIND_DRAINED."""
+
     def __init__(
         self,
         *,
         task: Global___AgentTask | None = ...,
         answer: Global___StoreAnswer | None = ...,
         cancel: Global___CancelAgent | None = ...,
+        drain: Global___DrainAgent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cancel", b"cancel", "kind", b"kind", "task", b"task"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cancel", b"cancel", "drain", b"drain", "kind", b"kind", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cancel", b"cancel", "kind", b"kind", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "cancel", b"cancel", "drain", b"drain", "kind", b"kind", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["task", "answer", "cancel"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["task", "answer", "cancel", "drain"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -615,6 +621,21 @@ class CancelAgent(_message.Message):
 Global___CancelAgent: _TypeAlias = CancelAgent  # noqa: Y015
 
 @_typing.final
+class DrainAgent(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DrainAgent: _TypeAlias = DrainAgent  # noqa: Y015
+
+@_typing.final
 class StreamEvents(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -681,6 +702,8 @@ class Outcome(_message.Message):
         KIND_CANCELLED: Outcome._Kind.ValueType  # 4
         KIND_COULD_NOT_LOAD: Outcome._Kind.ValueType  # 5
         """The user's code could not be loaded."""
+        KIND_DRAINED: Outcome._Kind.ValueType  # 6
+        """It was asked to make way: the run goes on elsewhere from what is stored."""
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: Outcome.Kind.ValueType  # 0
@@ -690,6 +713,8 @@ class Outcome(_message.Message):
     KIND_CANCELLED: Outcome.Kind.ValueType  # 4
     KIND_COULD_NOT_LOAD: Outcome.Kind.ValueType  # 5
     """The user's code could not be loaded."""
+    KIND_DRAINED: Outcome.Kind.ValueType  # 6
+    """It was asked to make way: the run goes on elsewhere from what is stored."""
 
     KIND_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int

@@ -1,0 +1,52 @@
+"""One request of every kind that a writer or reader can send: whoever may not speak is tried with all of them."""
+
+from tests.support.writing import projection, put, task_write
+
+from agentvisor.protocol.v1.store_pb2 import (
+    CopyThread,
+    DeleteForRuns,
+    DeleteThread,
+    DeltaHistory,
+    EffectRequest,
+    GetBlobs,
+    GetCheckpoint,
+    GetPart,
+    ListCheckpoints,
+    PruneThread,
+    PutPart,
+    StoreRequest,
+    ThreadStateChange,
+    ThreadStateRequest,
+)
+
+KINDS = frozenset(one.name for one in StoreRequest.DESCRIPTOR.oneofs_by_name["kind"].fields)
+
+READS = frozenset({"get", "list", "get_blobs", "get_part", "delta_history"})
+"""Who may see a thread may ask these at any time."""
+
+REQUESTS: dict[str, StoreRequest] = {
+    "put": put(77),
+    "put_writes": task_write(0, "late"),
+    "put_part": StoreRequest(put_part=PutPart(upload=b"u" * 16, offset=0, data=b"x", total=1)),
+    "project": projection(0),
+    "get": StoreRequest(get=GetCheckpoint()),
+    "list": StoreRequest(list=ListCheckpoints()),
+    "get_blobs": StoreRequest(get_blobs=GetBlobs(keys=[b"k" * 32])),
+    "get_part": StoreRequest(get_part=GetPart(key=b"k" * 32)),
+    "delta_history": StoreRequest(delta_history=DeltaHistory(checkpoint_id="00000000", channels=["value"])),
+    "delete_thread": StoreRequest(delete_thread=DeleteThread()),
+    "delete_for_runs": StoreRequest(delete_for_runs=DeleteForRuns(run_ids=["r"])),
+    "copy_thread": StoreRequest(copy_thread=CopyThread(target_thread_id="t-copy")),
+    "prune": StoreRequest(prune=PruneThread(strategy="keep_latest")),
+    "thread_state": StoreRequest(thread_state=ThreadStateRequest(change=ThreadStateChange(key="k", set=b"1"))),
+    "effect": StoreRequest(effect=EffectRequest(scope="s", key="k", intend=True)),
+}
+"""Total: a kind without its row fails `test_every_kind_of_request_has_its_row`."""
+
+
+def of_kind(kind: str, thread_id: str = "") -> StoreRequest:
+    """A request of a kind, for a thread."""
+    request = StoreRequest()
+    request.CopyFrom(REQUESTS[kind])
+    request.thread_id = thread_id
+    return request
