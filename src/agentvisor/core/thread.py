@@ -340,10 +340,11 @@ class Thread:
         active = self.active
         if active is None:
             raise RuntimeError("operations without an active attempt")
+        attempt = self.runs[active.run_id].attempts[-1]
         for operation in operations:
+            attempt.progressed |= isinstance(operation, Checkpoint) and not self.store.is_here(operation.key)
             apply(self.store, operation)
         active.applied_seq += len(operations)
-        attempt = self.runs[active.run_id].attempts[-1]
         self._attribute(attempt, source)
         if operations:
             self.state_updated_at_ms = now_ms

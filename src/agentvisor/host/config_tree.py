@@ -65,6 +65,10 @@ class RunRestartConfig(Section):
     max_elapsed: Duration = Field(
         default=timedelta(minutes=10), description="Time that a run may spend without a live attempt, in all."
     )
+    reset_on_progress: bool = Field(
+        default=False,
+        description="An attempt that stored a new checkpoint starts the count of restarts, and the wait, anew.",
+    )
 
 
 class TemporalConfig(Section):
