@@ -28,6 +28,9 @@ class AtOnce:
         future.set_result(None)
         return future
 
+    async def until_fenced(self) -> None:
+        await asyncio.Event().wait()
+
 
 async def nothing_elsewhere(keys: list[Any]) -> list[Any]:
     return []
