@@ -166,7 +166,7 @@ def test_after_an_outage_longer_than_the_restart_budget_a_new_run_goes_on(
     assert (ended["status"], endings(ended)) == ("error", ["host_gone"])
     assert ended["error"] == {
         "error": "HostGone",
-        "message": "the host stopped sending heartbeats (after 1 attempts; start a new run to go on from the latest "
+        "message": "the host stopped sending heartbeats (after 1 attempt; start a new run to go on from the latest "
         "checkpoint)",
     }
     assert thread.status() == "error"

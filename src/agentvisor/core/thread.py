@@ -284,9 +284,8 @@ class Thread:
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
             run.error_message = close.error_message or says
             if CONSEQUENCES[close.ending].follow is Follow.RESTART and not self.failure:
-                run.error_message += (
-                    f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
-                )
+                times = f"{len(run.attempts)} attempt{'' if len(run.attempts) == 1 else 's'}"
+                run.error_message += f" (after {times}; start a new run to go on from the latest checkpoint)"
         self._finish(run, status, now_ms)
 
     def fail(self, error_type: str, message: str, now_ms: int) -> None:

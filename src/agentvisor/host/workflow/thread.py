@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
-    from agentvisor.core.runs import Run
+    from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
@@ -142,7 +142,11 @@ class ThreadWorkflow:
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
             return Next(Step.FINISHED)
-        return self._thread.close_attempt(close, _now_ms())
+        follows = self._thread.close_attempt(close, _now_ms())
+        if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
+            restarted = follows.step is not Step.FINISHED
+            counted(Counted.RESTARTED if restarted else Counted.GIVEN_UP, close.ending.name.lower())
+        return follows
 
     def _stop_wanted(self, run: Run) -> bool:
         thread = self._thread
