@@ -122,6 +122,18 @@ def test_an_attempt_that_stored_nothing_new_has_not_got_on(again: list[object]) 
     assert steps == [Step.AGAIN, Step.FINISHED]
 
 
+def test_a_host_whose_clock_is_an_hour_slow_does_not_make_a_loss_look_old() -> None:
+    one, hour = thread(), 3_600_000
+    run = one.accept_run(spec(restart=RestartPolicy()), 2 * hour)
+    waited = []
+    for number in range(4):
+        now = 2 * hour + number * 60_000
+        one.begin_attempt(run, now)
+        one.apply([], Source("host", now - hour, now - hour + 30_000), now)
+        waited.append(one.close_attempt(Close(Ending.HOST_GONE), now + 40_000).delay_ms)
+    assert waited == [2_000, 4_000, 8_000, 0]
+
+
 def test_no_restarts_means_none_whatever_was_stored() -> None:
     one = thread()
     run = one.accept_run(spec(restart=RestartPolicy(max_attempts=0, reset_on_progress=True)), 0)

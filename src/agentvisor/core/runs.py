@@ -190,8 +190,7 @@ def restart_delay_ms(run: Run, now_ms: int) -> int | None:
     if used > policy.max_attempts:
         return None
     idle = sum(_idle_ms(run, index) for index in range(len(run.attempts) - 1))
-    last = run.attempts[-1]
-    idle += max(0, now_ms - (last.committed_at_ms or last.ended_at_ms or now_ms))
+    idle += max(0, now_ms - _last_sign_ms(run.attempts[-1], now_ms))
     delay = min(policy.initial_backoff_ms * 2 ** min(used - 1, _MOST_DOUBLINGS), policy.max_backoff_ms)
     return None if idle + delay > policy.max_elapsed_ms else delay
 
@@ -199,8 +198,18 @@ def restart_delay_ms(run: Run, now_ms: int) -> int | None:
 def _idle_ms(run: Run, index: int) -> int:
     """Time between an attempt's last commit and the start of the next one."""
     ended, following = run.attempts[index], run.attempts[index + 1]
-    began = following.started_at_ms or following.scheduled_at_ms
-    return max(0, began - (ended.committed_at_ms or ended.ended_at_ms or began))
+    began = max(following.started_at_ms, following.scheduled_at_ms)
+    return max(0, began - _last_sign_ms(ended, began))
+
+
+def _last_sign_ms(attempt: Attempt, unknown: int) -> int:
+    """When an attempt's last commit was, on Temporal's clock as far as can be known.
+
+    No attempt starts before it was scheduled: one that says so has a host whose clock is slow. Taken at its word, every
+    loss on it would look older than the budget.
+    """
+    slow = max(0, attempt.scheduled_at_ms - attempt.started_at_ms) if attempt.started_at_ms else 0
+    return attempt.committed_at_ms + slow if attempt.committed_at_ms else attempt.ended_at_ms or unknown
 
 
 def finished(run: Run, status: RunStatus, now_ms: int) -> Run:
