@@ -69,6 +69,7 @@ def spec(
                 initial_backoff_ms=restart.initial_backoff_ms,
                 max_backoff_ms=restart.max_backoff_ms,
                 max_elapsed_ms=restart.max_elapsed_ms,
+                reset_on_progress=restart.reset_on_progress,
             ),
             timeout_ms=60_000,
             heartbeat_timeout_ms=10_000,

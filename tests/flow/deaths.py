@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -73,6 +74,7 @@ class VictimThread:
             until(has_ended, seconds=seconds, pause=0.1)
         except AssertionError as error:
             raise AssertionError(f"run {run_id}: {error}; {self.told()}") from error
+        check_attempts(found[-1])
         return found[-1]
 
     def reasons(self, run_id: str) -> list[str]:
@@ -174,6 +176,21 @@ def is_one_line(history: list[dict[str, Any]]) -> bool:
     """Whether each checkpoint is the parent of the next: no fork."""
     parents = [one["parent_checkpoint"]["checkpoint_id"] for one in history[:-1]]
     return parents == [one["checkpoint"]["checkpoint_id"] for one in history[1:]]
+
+
+def check_attempts(run: dict[str, Any]) -> None:
+    """Fail unless a run that has ended says of each attempt when and where it was, how it ended, and why."""
+    attempts = run["attempts"]
+    assert [one["attempt"] for one in attempts] == list(range(1, len(attempts) + 1))
+    for one in attempts:
+        assert one["scheduled_at"] <= one["ended_at"], one
+        assert one["ending"], one
+        assert one["reason"], one
+        # Neither is known of an attempt of which nothing was ever heard.
+        assert (one["started_at"] is None) == (one["host_id"] is None), one
+        assert one["started_at"] is None or one["scheduled_at"] <= one["started_at"] <= one["ended_at"], one
+    assert all(a["ended_at"] <= b["scheduled_at"] for a, b in pairwise(attempts)), attempts
+    assert (run["error"] is None) == (run["status"] not in ("error", "timeout")), run
 
 
 def check_steps(thread: VictimThread, run: dict[str, Any], steps: int) -> None:

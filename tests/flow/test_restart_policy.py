@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from tests.flow.conftest import Project
 from tests.flow.deaths import AT_A_TIME, VictimThread, kill, victim_host
@@ -19,6 +20,14 @@ def test_a_run_that_crashes_again_and_again_ends_when_its_budget_is_used_up(warm
     assert run["error"]["message"].startswith("the agent was killed by signal 11 (after 4 attempts")
     assert thread.did() == {"did first": 1, "began second": 4}
     assert thread.status() == "error"
+
+
+def test_restarts_and_runs_that_were_given_up_are_counted(zygote_project: Project) -> None:
+    thread = VictimThread(zygote_project, victim_host(zygote_project))
+    thread.ended(thread.graph("crashing", {}))
+    told = httpx.get(f"{thread.host.url}/metrics").text.splitlines()
+    assert 'agentvisor_restarts_total{ending="agent_signal"} 3.0' in told
+    assert 'agentvisor_given_up_runs_total{ending="agent_signal"} 1.0' in told
 
 
 def test_after_the_budget_the_next_run_is_accepted_and_goes_on(warm_victims: Project) -> None:

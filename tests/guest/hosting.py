@@ -21,13 +21,7 @@ LIMITS = StoreLimits(max_inline_value=1_500_000, max_value=64 << 20, max_state=1
 
 
 class AtOnce:
-    """A journal whose commits take no time, of an attempt that is never lost."""
-
-    last_seq = 0
-    is_closing = False
-
-    async def until_fenced(self) -> None:
-        await asyncio.Event().wait()
+    """A journal whose commits take no time."""
 
     def append(self, entries: Iterable[bytes], urgency: Urgency) -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -36,6 +30,7 @@ class AtOnce:
 
     async def until_fenced(self) -> None:
         """Never asked for: nothing is handed over here."""
+        await asyncio.Event().wait()
 
 
 async def nothing_elsewhere(keys: list[Any]) -> list[Any]:

@@ -40,6 +40,8 @@ class TemporalProcess:
             *EmbeddedTemporal(data_dir=folder, port=self.port, ui_port=ui_port)._command(),
             # Deletes an execution at once, instead of half a minute after it was closed.
             *("--dynamic-config-value", "history.transferProcessorEnsureCloseBeforeDelete=false"),
+            # A test may let a workflow's hours pass in a moment.
+            *("--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"),
         ]
         self._process: subprocess.Popen[bytes] | None = None
 

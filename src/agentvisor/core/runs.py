@@ -92,6 +92,8 @@ class RestartPolicy:
     initial_backoff_ms: int = 2_000
     max_backoff_ms: int = 30_000
     max_elapsed_ms: int = 600_000
+    reset_on_progress: bool = False
+    """An attempt that stored a new checkpoint starts the count of restarts, and the wait, anew."""
 
 
 class RunKind(IntEnum):
@@ -131,6 +133,8 @@ class Attempt:
     host_id: str = ""
     reason: str = ""
     committed_at_ms: int = 0
+    progressed: bool = False
+    """It stored a checkpoint that the thread did not have."""
 
 
 @dataclass(slots=True)
@@ -164,8 +168,15 @@ class Run:
 
 
 def restarts_used(run: Run) -> int:
-    """Endings that counted against the budget so far."""
-    return sum(1 for one in run.attempts if one.ending and CONSEQUENCES[one.ending].follow is Follow.RESTART)
+    """Endings that counted against the budget so far; with `reset_on_progress`, since an attempt that got on."""
+    counted = run.attempts
+    if run.spec.restart.reset_on_progress:
+        counted = counted[max((index for index, one in enumerate(counted) if one.progressed), default=0) :]
+    return sum(1 for one in counted if one.ending and CONSEQUENCES[one.ending].follow is Follow.RESTART)
+
+
+_MOST_DOUBLINGS = 40
+"""A budget of a million restarts must not make numbers of a million digits."""
 
 
 def restart_delay_ms(run: Run, now_ms: int) -> int | None:
@@ -179,9 +190,8 @@ def restart_delay_ms(run: Run, now_ms: int) -> int | None:
     if used > policy.max_attempts:
         return None
     idle = sum(_idle_ms(run, index) for index in range(len(run.attempts) - 1))
-    last = run.attempts[-1]
-    idle += max(0, now_ms - (last.committed_at_ms or last.ended_at_ms or now_ms))
-    delay = min(policy.initial_backoff_ms * 2 ** (used - 1), policy.max_backoff_ms)
+    idle += max(0, now_ms - _last_sign_ms(run.attempts[-1], now_ms))
+    delay = min(policy.initial_backoff_ms * 2 ** min(used - 1, _MOST_DOUBLINGS), policy.max_backoff_ms)
     return None if idle + delay > policy.max_elapsed_ms else delay
 
 
@@ -201,8 +211,18 @@ def time_left_ms(run: Run) -> int:
 def _idle_ms(run: Run, index: int) -> int:
     """Time between an attempt's last commit and the start of the next one."""
     ended, following = run.attempts[index], run.attempts[index + 1]
-    began = following.started_at_ms or following.scheduled_at_ms
-    return max(0, began - (ended.committed_at_ms or ended.ended_at_ms or began))
+    began = max(following.started_at_ms, following.scheduled_at_ms)
+    return max(0, began - _last_sign_ms(ended, began))
+
+
+def _last_sign_ms(attempt: Attempt, unknown: int) -> int:
+    """When an attempt's last commit was, on Temporal's clock as far as can be known.
+
+    No attempt starts before it was scheduled: one that says so has a host whose clock is slow. Taken at its word, every
+    loss on it would look older than the budget.
+    """
+    slow = max(0, attempt.scheduled_at_ms - attempt.started_at_ms) if attempt.started_at_ms else 0
+    return attempt.committed_at_ms + slow if attempt.committed_at_ms else attempt.ended_at_ms or unknown
 
 
 def finished(run: Run, status: RunStatus, now_ms: int) -> Run:

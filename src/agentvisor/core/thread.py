@@ -286,9 +286,8 @@ class Thread:
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
             run.error_message = close.error_message or says
             if CONSEQUENCES[close.ending].follow is Follow.RESTART and not self.failure:
-                run.error_message += (
-                    f" (after {len(run.attempts)} attempts; start a new run to go on from the latest checkpoint)"
-                )
+                times = f"{len(run.attempts)} attempt{'' if len(run.attempts) == 1 else 's'}"
+                run.error_message += f" (after {times}; start a new run to go on from the latest checkpoint)"
         self._finish(run, status, now_ms)
 
     def fail(self, error_type: str, message: str, now_ms: int) -> None:
@@ -342,10 +341,11 @@ class Thread:
         active = self.active
         if active is None:
             raise RuntimeError("operations without an active attempt")
+        attempt = self.runs[active.run_id].attempts[-1]
         for operation in operations:
+            attempt.progressed |= isinstance(operation, Checkpoint) and not self.store.is_here(operation.key)
             apply(self.store, operation)
         active.applied_seq += len(operations)
-        attempt = self.runs[active.run_id].attempts[-1]
         self._attribute(attempt, source)
         if operations:
             self.state_updated_at_ms = now_ms

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from agentvisor.core.errors import ValueTooLarge
 from agentvisor.guest.cancellation import Cancellation
-from agentvisor.guest.family import adopt_orphans, die_with_parent
+from agentvisor.guest.family import adopt_orphans, die_with_parent, offer_to_oom_killer
 from agentvisor.guest.loader import CouldNotLoad, load
 from agentvisor.guest.user_traceback import UserTraceback, readable
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
@@ -49,6 +49,7 @@ def main() -> None:
 
 def live(channel_fd: int) -> NoReturn:
     """Run the agent that the channel's first message names, then end the process."""
+    offer_to_oom_killer()
     os.environ["AGENTVISOR_CHANNEL_FD"] = str(channel_fd)
     _show_output_at_once()
     # The SDK reads the variables when it is imported for the first time.

@@ -8,12 +8,14 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
 from agentvisor.core.errors import AgentVisorError, InvalidInput
-from agentvisor.guest import output
+from agentvisor.guest import memory_watch, output
 from agentvisor.guest.descendants import Descendants
+from agentvisor.guest.kernel_kills import KernelKills
 from agentvisor.guest.outgoing import Outgoing
 from agentvisor.guest.zygote_link import AgentStart, Exit, ZygoteGone
 from agentvisor.protocol.frames import Frames, frame
@@ -43,6 +45,15 @@ MAX_UNREAD = 64 * 1024 * 1024
 """Bytes of answers that an agent may leave unread before it is taken for stuck."""
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What an agent may use, and how to know that the kernel had too little for it."""
+
+    limit: int
+    """Bytes; 0: none of ours."""
+    kernel_kills: KernelKills
+
+
 class AgentProcess:
     """Lives from StartAgent to AgentExited; everything that the agent managed to say is passed on in between."""
 
@@ -54,6 +65,7 @@ class AgentProcess:
         launch: Launch,
         descendants: Descendants,
         log_bytes: int,
+        memory: Memory,
     ) -> None:
         self._start = start
         self._say = say
@@ -65,6 +77,9 @@ class AgentProcess:
         self._outgoing = Outgoing(self._ours)
         self._pidfd: int | None = None
         self._stop_grace: float | None = None
+        self._memory = memory
+        self._out_of_memory = ""
+        self._killed = False
         self._reason = ""
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -125,7 +140,11 @@ class AgentProcess:
                 os.close(their_stderr)
             await self._say(FromGuest(started=AgentStarted(ticket=self._start.ticket, pid=pid)))
             self._hold(pid)
-            exited = await self._exit(ended)
+            watching = asyncio.create_task(self._watch_memory(pid))
+            try:
+                exited = await self._exit(ended)
+            finally:
+                watching.cancel()
             # Leftovers hold the pipes open, so they go first.
             await self._descendants.sweep()
             await asyncio.wait(pumps, timeout=DRAIN_SECONDS)
@@ -142,8 +161,24 @@ class AgentProcess:
             exit_ = await ended
         except ZygoteGone:
             return AgentExited(kind=AgentExited.KIND_ZYGOTE_GONE, message="the zygote died, and its agents with it")
-        kind = AgentExited.KIND_KILLED if exit_.killed else AgentExited.KIND_EXITED
-        return AgentExited(kind=kind, code=exit_.code)
+        if not exit_.killed:
+            return AgentExited(kind=AgentExited.KIND_EXITED, code=exit_.code)
+        if exit_.code == signal.SIGKILL and not self._killed and self._memory.kernel_kills.rose_lately():
+            self._out_of_memory = "the kernel killed the agent: memory ran out"
+        if exit_.code == signal.SIGKILL and self._out_of_memory:
+            return AgentExited(kind=AgentExited.KIND_OUT_OF_MEMORY, code=exit_.code, message=self._out_of_memory)
+        return AgentExited(kind=AgentExited.KIND_KILLED, code=exit_.code)
+
+    async def _watch_memory(self, pid: int) -> None:
+        if not self._memory.limit:
+            return
+        used = await memory_watch.until_over(pid, self._memory.limit)
+        if not self._killed:
+            self._out_of_memory = (
+                f"the agent used {used >> 20} MiB of memory with all that it started, and its limit is "
+                f"{self._memory.limit >> 20} MiB (guest.memory_limit)"
+            )
+        self._kill("")
 
     def _environment(self) -> dict[str, str]:
         task = self._start.task
@@ -196,6 +231,7 @@ class AgentProcess:
 
     def _kill(self, reason: str) -> None:
         self._reason = self._reason or reason
+        self._killed = True
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:

@@ -44,6 +44,12 @@ def thread_count() -> int:
     return sum(1 for _ in Path("/proc/self/task").iterdir()) if LINUX else 1
 
 
+def offer_to_oom_killer() -> None:
+    """When the machine's memory runs out, let the kernel take this process before its guest and its host."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
 def children(pid: int) -> set[int]:
     """Return the ids of the processes whose parent is `pid`, zombies included; none where the kernel does not say."""
     found: set[int] = set()
@@ -82,7 +88,7 @@ def kill_tree(root: int, deadline_seconds: float = 1.0) -> None:
     # Stopped, it can start nothing new and its children stay listed under it.
     kill(root, signal.SIGSTOP)
     deadline = time.monotonic() + deadline_seconds
-    while (living := [pid for pid in _descendants(root) if is_alive(pid)]) and time.monotonic() < deadline:
+    while (living := [pid for pid in descendants(root) if is_alive(pid)]) and time.monotonic() < deadline:
         for pid in living:
             kill(pid)
         # Each death moves its children up to the root, for the next round.
@@ -90,7 +96,8 @@ def kill_tree(root: int, deadline_seconds: float = 1.0) -> None:
     kill(root)
 
 
-def _descendants(root: int) -> Iterator[int]:
+def descendants(root: int) -> Iterator[int]:
+    """The processes that `root` started, those that these started, and so on."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -12,10 +12,11 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentvisor.guest.agent_process import AgentProcess
+from agentvisor.guest.agent_process import AgentProcess, Memory
 from agentvisor.guest.control import Prepare
 from agentvisor.guest.descendants import Descendants
 from agentvisor.guest.family import adopt_orphans, die_with_parent, hide_memory
+from agentvisor.guest.kernel_kills import KernelKills
 from agentvisor.guest.zygote_link import AgentStart, ZygoteGone, ZygoteLink
 from agentvisor.protocol.guest_mark import bear_mark
 from agentvisor.protocol.v1.guest_pb2 import FromGuest, GuestHeartbeat, GuestSetup, Hello, StartAgent, ToGuest
@@ -41,6 +42,7 @@ class Supervisor:
     def __init__(self, setup: GuestSetup) -> None:
         self._setup = setup
         self._descendants = Descendants()
+        self._kernel_kills = KernelKills()
         self._zygote: ZygoteLink | None = None
         self._warming = asyncio.Lock()
         self._outbox: asyncio.Queue[FromGuest] = asyncio.Queue(OUTBOX)
@@ -90,6 +92,7 @@ class Supervisor:
         while True:
             due = loop.time() + HEARTBEAT_SECONDS
             await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._kernel_kills.sample()
             lag = max(0, round((loop.time() - due) * 1000))
             await self._outbox.put(FromGuest(heartbeat=GuestHeartbeat(lag_ms=lag, agents=len(self._agents))))
 
@@ -116,6 +119,7 @@ class Supervisor:
             launch=self._launch,
             descendants=self._descendants,
             log_bytes=self._setup.log_bytes_per_run,
+            memory=Memory(self._setup.memory_limit, self._kernel_kills),
         )
         self._agents[start.ticket] = agent
         try:

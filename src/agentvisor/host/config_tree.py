@@ -65,6 +65,10 @@ class RunRestartConfig(Section):
     max_elapsed: Duration = Field(
         default=timedelta(minutes=10), description="Time that a run may spend without a live attempt, in all."
     )
+    reset_on_progress: bool = Field(
+        default=False,
+        description="An attempt that stored a new checkpoint starts the count of restarts, and the wait, anew.",
+    )
 
 
 class TemporalConfig(Section):
@@ -163,6 +167,18 @@ class GuestConfig(Section):
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
     )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
+    memory_limit: Size = Field(
+        default=0,
+        description="Memory of one agent with all that it starts; over it, it is killed and its run restarts. 0 sets "
+        "no limit: then the kernel's own counts.",
+    )
+
+    @field_validator("memory_limit")
+    @classmethod
+    def _holds_an_agent(cls, limit: int) -> int:
+        if 0 < limit < 16 * MIB:
+            raise ValueError(f"no agent fits into {limit} bytes: write 512MiB, or 0 for no limit")
+        return limit
 
 
 class StorageConfig(Section):

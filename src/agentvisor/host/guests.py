@@ -110,6 +110,7 @@ class Guests:
             search_path=self._search_path(agent),
             log_bytes_per_run=self._config.guest.log_bytes_per_run,
             working_folder=str(self._config.base_dir),
+            memory_limit=self._config.guest.memory_limit,
         )
 
     def _search_path(self, agent: AgentConfig) -> list[str]:

@@ -74,6 +74,7 @@ class LiveAttempt:
         self.store: asyncio.Future[AttemptStore] = asyncio.get_running_loop().create_future()
         self.stopping = asyncio.Event()
         """The host stops: give the run back."""
+        self._begins_at = time() + task.delay_ms / 1000
         self._calls = calls
         self._services = services
         self._objects: AttemptObjects | None = None
@@ -132,7 +133,7 @@ class LiveAttempt:
             deadline_ms = thread.active.deadline_ms if thread.active else 0
             if not run.is_agent:
                 return await self._hold_session()
-            return await self._run_agent(spec, deadline_ms)
+            return await self._back_off() or await self._run_agent(spec, deadline_ms)
         except Fenced:
             return None
         except NotFound:
@@ -211,6 +212,26 @@ class LiveAttempt:
         raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
 
     # --- an agent --------------------------------------------------------------------------------------------------
+
+    async def _back_off(self) -> journal_pb2.AttemptClose | None:
+        """Wait as long as the restart policy says; how the attempt ended, where that came first. `Fenced`."""
+        left = self._begins_at - time()
+        if left <= 0:
+            return None
+        fenced = asyncio.create_task(self.journal.until_fenced())
+        stopping = asyncio.create_task(self.stopping.wait())
+        cancel = asyncio.create_task(self._until_cancelled())
+        try:
+            await asyncio.wait([fenced, stopping, cancel], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if self.journal.is_fenced:
+                raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
+            if cancel.done():
+                cancel.result()
+                return journal_pb2.AttemptClose(ending=run_pb2.ENDING_CANCELLED)
+            return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED) if stopping.done() else None
+        finally:
+            for task in (fenced, stopping, cancel):
+                task.cancel()
 
     async def _run_agent(self, spec: run_pb2.RunSpec, deadline_ms: int) -> journal_pb2.AttemptClose | None:
         services = self._services

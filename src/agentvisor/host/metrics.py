@@ -33,8 +33,24 @@ FAILED_THREADS = Counter(
     "Threads that take no more runs (state_too_large, journal_gap): alert on this.",
     ["reason"],
 )
+RESTARTS = Counter(
+    "agentvisor_restarts", "Attempts after which a run was restarted by itself, by how they ended.", ["ending"]
+)
+GIVEN_UP_RUNS = Counter(
+    "agentvisor_given_up_runs",
+    "Runs that ended in error because their restarts were used up, by how the last attempt ended: alert on this.",
+    ["ending"],
+)
+
+_COUNTERS = {
+    Counted.COMPACTED: COMPACTIONS,
+    Counted.SHED: SHED,
+    Counted.FAILED: FAILED_THREADS,
+    Counted.RESTARTED: RESTARTS,
+    Counted.GIVEN_UP: GIVEN_UP_RUNS,
+}
 
 
 def count_workflow(what: Counted, label: str, number: int) -> None:
     """Count what a thread's workflow did on this host."""
-    {Counted.COMPACTED: COMPACTIONS, Counted.SHED: SHED, Counted.FAILED: FAILED_THREADS}[what].labels(label).inc(number)
+    _COUNTERS[what].labels(label).inc(number)

@@ -22,7 +22,7 @@ _CACHED_THREADS = 200
 _TASK_SECONDS = 8
 """How long a step of a workflow may take; Temporal itself waits 10 s."""
 
-_STICKY = timedelta(seconds=2)
+_STICKY = timedelta(seconds=1)
 """For so long, what asks for a thread waits for the host that has it in memory, and may have been killed."""
 
 

@@ -22,7 +22,11 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
         kind=RunKind(message.kind or RunKind.AGENT),
         multitask=Multitask(message.multitask_strategy or Multitask.ENQUEUE),
         restart=RestartPolicy(
-            restart.max_attempts, restart.initial_backoff_ms, restart.max_backoff_ms, restart.max_elapsed_ms
+            restart.max_attempts,
+            restart.initial_backoff_ms,
+            restart.max_backoff_ms,
+            restart.max_elapsed_ms,
+            restart.reset_on_progress,
         ),
         timeout_ms=message.timeout_ms,
         heartbeat_timeout_ms=message.heartbeat_timeout_ms,
@@ -77,6 +81,7 @@ def _attempt_to_message(attempt: Attempt) -> run_pb2.AttemptRecord:
         host_id=attempt.host_id,
         reason=attempt.reason,
         committed_at_ms=attempt.committed_at_ms,
+        progressed=attempt.progressed,
     )
 
 
@@ -90,6 +95,7 @@ def _attempt_from_message(message: run_pb2.AttemptRecord) -> Attempt:
         host_id=message.host_id,
         reason=message.reason,
         committed_at_ms=message.committed_at_ms,
+        progressed=message.progressed,
     )
 
 

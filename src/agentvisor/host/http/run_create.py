@@ -156,6 +156,7 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
             initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
             max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
             max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
+            reset_on_progress=restart.reset_on_progress,
         ),
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),

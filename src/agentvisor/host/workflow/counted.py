@@ -17,6 +17,10 @@ class Counted(Enum):
     """Left out of a state that did not fit; by step."""
     FAILED = "failed"
     """Ended loudly; by reason."""
+    RESTARTED = "restarted"
+    """Runs that were lost and go on in another attempt; by ending."""
+    GIVEN_UP = "given_up"
+    """Runs that were lost and end, their restarts being used up; by ending."""
 
 
 Count = Callable[[Counted, str, int], None]

@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
-    from agentvisor.core.runs import Run
+    from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
@@ -44,6 +44,10 @@ METADATA = SearchAttributeKey.for_keyword_list("AgentVisorMetadata")
 
 _TAKE_SOON = timedelta(seconds=10)
 """How long a task may wait on the queue of one host, which may be gone."""
+_SHORTEST_TIMER_MS = 1_000
+"""Temporal's servers let a shorter timer take this long all the same: the host waits instead."""
+_HOST_WAITS = "a-host-waits-short-backoffs"
+"""Patch: threads of earlier versions have a timer for each backoff in their histories."""
 _END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
 
@@ -84,13 +88,17 @@ class ThreadWorkflow:
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
+        host_waits_ms = 0
         while not run.status.terminal:
             active = self._thread.begin_attempt(run, _now_ms())
             self._show()
-            follows = await self._attempt(run, active)
+            follows = await self._attempt(run, active, host_waits_ms)
             if follows.step is Step.ATTACH and self._compacting:
                 self._continue_as_new()
-            if follows.delay_ms:
+            host_waits_ms = 0
+            if 0 < follows.delay_ms < _SHORTEST_TIMER_MS and workflow.patched(_HOST_WAITS):
+                host_waits_ms = follows.delay_ms
+            elif follows.delay_ms:
                 self._show()
                 await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
             if self._compaction_due() and self._thread.active is None:
@@ -98,7 +106,7 @@ class ThreadWorkflow:
             if self._thread.failure:
                 return
 
-    async def _attempt(self, run: Run, active: Active) -> Next:
+    async def _attempt(self, run: Run, active: Active, host_waits_ms: int) -> Next:
         """One activity: schedule it, cancel it where something asks for that, and take in how it closed."""
         now = _now_ms()
         task = run_pb2.RunTask(
@@ -107,6 +115,7 @@ class ThreadWorkflow:
             attempt=active.attempt,
             attach=active.attaching,
             heartbeat_timeout_ms=run.spec.heartbeat_timeout_ms,
+            delay_ms=host_waits_ms,
         )
         own_queue = active.host_queue or run.spec.host_queue
         handle = workflow.start_activity(
@@ -133,7 +142,11 @@ class ThreadWorkflow:
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
             return Next(Step.FINISHED)
-        return self._thread.close_attempt(close, _now_ms())
+        follows = self._thread.close_attempt(close, _now_ms())
+        if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
+            restarted = follows.step is not Step.FINISHED
+            counted(Counted.RESTARTED if restarted else Counted.GIVEN_UP, close.ending.name.lower())
+        return follows
 
     def _stop_wanted(self, run: Run) -> bool:
         thread = self._thread

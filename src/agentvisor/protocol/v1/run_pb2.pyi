@@ -248,11 +248,14 @@ class RestartPolicy(_message.Message):
     INITIAL_BACKOFF_MS_FIELD_NUMBER: _builtins.int
     MAX_BACKOFF_MS_FIELD_NUMBER: _builtins.int
     MAX_ELAPSED_MS_FIELD_NUMBER: _builtins.int
+    RESET_ON_PROGRESS_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Restarts after the first attempt; 0 turns them off."""
     initial_backoff_ms: _builtins.int
     max_backoff_ms: _builtins.int
     max_elapsed_ms: _builtins.int
+    reset_on_progress: _builtins.bool
+    """An attempt that stored a new checkpoint starts the count of restarts, and the wait, anew."""
     def __init__(
         self,
         *,
@@ -260,10 +263,11 @@ class RestartPolicy(_message.Message):
         initial_backoff_ms: _builtins.int = ...,
         max_backoff_ms: _builtins.int = ...,
         max_elapsed_ms: _builtins.int = ...,
+        reset_on_progress: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["initial_backoff_ms", b"initial_backoff_ms", "max_attempts", b"max_attempts", "max_backoff_ms", b"max_backoff_ms", "max_elapsed_ms", b"max_elapsed_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["initial_backoff_ms", b"initial_backoff_ms", "max_attempts", b"max_attempts", "max_backoff_ms", b"max_backoff_ms", "max_elapsed_ms", b"max_elapsed_ms", "reset_on_progress", b"reset_on_progress"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -281,6 +285,7 @@ class AttemptRecord(_message.Message):
     HOST_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     COMMITTED_AT_MS_FIELD_NUMBER: _builtins.int
+    PROGRESSED_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     scheduled_at_ms: _builtins.int
     started_at_ms: _builtins.int
@@ -290,6 +295,8 @@ class AttemptRecord(_message.Message):
     reason: _builtins.str
     committed_at_ms: _builtins.int
     """The last commit that the workflow knows of, host's clock."""
+    progressed: _builtins.bool
+    """It stored a checkpoint that the thread did not have."""
     def __init__(
         self,
         *,
@@ -301,10 +308,11 @@ class AttemptRecord(_message.Message):
         host_id: _builtins.str = ...,
         reason: _builtins.str = ...,
         committed_at_ms: _builtins.int = ...,
+        progressed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committed_at_ms", b"committed_at_ms", "ended_at_ms", b"ended_at_ms", "ending", b"ending", "host_id", b"host_id", "reason", b"reason", "scheduled_at_ms", b"scheduled_at_ms", "started_at_ms", b"started_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "committed_at_ms", b"committed_at_ms", "ended_at_ms", b"ended_at_ms", "ending", b"ending", "host_id", b"host_id", "progressed", b"progressed", "reason", b"reason", "scheduled_at_ms", b"scheduled_at_ms", "started_at_ms", b"started_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -436,12 +444,15 @@ class RunTask(_message.Message):
     ATTEMPT_FIELD_NUMBER: _builtins.int
     ATTACH_FIELD_NUMBER: _builtins.int
     HEARTBEAT_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     run_id: _builtins.str
     attempt: _builtins.int
     attach: _builtins.bool
     """The guest lives already: attach the new token to it, never start one."""
     heartbeat_timeout_ms: _builtins.int
+    delay_ms: _builtins.int
+    """The wait before a restarted agent, where it is too short for one of Temporal's timers."""
     def __init__(
         self,
         *,
@@ -450,10 +461,11 @@ class RunTask(_message.Message):
         attempt: _builtins.int = ...,
         attach: _builtins.bool = ...,
         heartbeat_timeout_ms: _builtins.int = ...,
+        delay_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attach", b"attach", "attempt", b"attempt", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "run_id", b"run_id", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attach", b"attach", "attempt", b"attempt", "delay_ms", b"delay_ms", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "run_id", b"run_id", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
