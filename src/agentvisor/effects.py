@@ -10,7 +10,6 @@ from agentvisor.client import effect_requests
 from agentvisor.client.connection import connect, own_thread
 from agentvisor.client.conversation import conversation
 from agentvisor.client.effect_requests import checked_key
-from agentvisor.client.live_effects import running_loop
 from agentvisor.client.once import NOT_DONE, NotDone, Once, OnUnknown
 from agentvisor.client.operations import Operation, carry_out
 from agentvisor.client.steps import acarry_out, is_async
@@ -68,11 +67,11 @@ def once(
     if is_async(fn) or (reconcile is not None and is_async(reconcile)):
         return acarry_out(call.steps(), transport)
     result = carry_out_steps(call.steps(), transport)
-    return _awaitable(result) if call.awaited and running_loop() is not None else result
+    return _awaitable(result) if call.awaited else result
 
 
 def idempotency_key(*parts: str | float | None) -> str:
-    """A key for an outside service (Stripe's Idempotency-Key): the same for this scope and these parts, in every attempt.
+    """A key for an outside service (Stripe's Idempotency-Key): for the same parts the same in every attempt.
 
     40 characters. It differs between threads and between tasks.
     """

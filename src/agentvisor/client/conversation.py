@@ -40,14 +40,19 @@ class Conversation:
         Raises `InvalidInput` for an answer to which there is no question, or to which there are several.
         """
         begin(self._read(), self._transport).result()
-        if answers and not any(one.answered_by == self._run_id for one in self._questions.asked.values()):
+        # An agent that has asked nothing makes of the caller's command what it likes (its context holds it).
+        if (
+            answers
+            and self._questions.asked
+            and not any(one.answered_by == self._run_id for one in self._questions.asked.values())
+        ):
             for question, answer in self._assigned(resume).items():
                 begin(self._answer(question, answer), self._transport).result()
         return self._questions.input if self._questions.asked else b""
 
     def _assigned(self, resume: object) -> dict[str, object]:
         waiting = [one.id for one in self._questions.waiting]
-        by_id = cast("Mapping[str, object]", resume) if isinstance(resume, Mapping) else {}
+        by_id: Mapping[str, object] = cast("Mapping[str, object]", resume) if isinstance(resume, Mapping) else {}
         if by_id and set(by_id) <= set(waiting):
             return dict(by_id)
         if len(waiting) == 1:

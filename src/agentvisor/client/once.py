@@ -166,9 +166,7 @@ class Once:
 
     def _ask(self, effect: Effect, last: object) -> Steps:
         if self.task is None and self.conversation is None:
-            raise UnknownOutcome(
-                f"{_told(effect)}; nobody can be asked from here: {HOW_TO_DECIDE}", key=effect.place.key
-            )
+            raise UnknownOutcome(f"{_told(effect)}; nobody can be asked here: {HOW_TO_DECIDE}", key=effect.place.key)
         yield requests.asked(self.place)
         wrong = _wrong(last, self.place.key) if last is not None else ""
         number = 0
@@ -191,7 +189,8 @@ class Once:
         if self.conversation is None:
             raise UnknownOutcome
         name = f"{self.place.key}?{number}"
-        return (yield from self.conversation.asked(name, KIND, dump(question, "the question")))
+        asking = self.conversation.asked(name, KIND, dump(question, "the question"))
+        return (yield from cast("Steps", asking))
 
     def _replay(self, effect: Effect) -> object:
         """Use up what this effect has used up before: the interrupts of a task are counted anew each time it runs."""

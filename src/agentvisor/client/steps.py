@@ -43,7 +43,7 @@ Steps = Generator[Step, object, object]
 
 
 def is_async(function: Callable[[], object]) -> bool:
-    """Whether calling it gives a coroutine: a coroutine function, a partial of one, an object with an async __call__."""
+    """Whether calling it gives a coroutine: a coroutine function, a partial of one, an object that is called so."""
     while isinstance(function, partial):
         function = cast("partial[object]", function).func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 (its kind is asked for)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace
 
 THREAD_SCOPE = ""
 """The scope of keys outside any task."""
@@ -41,7 +41,7 @@ class Place:
 
     scope: str
     key: str
-    namespace: Namespace = Namespace("")
+    namespace: Namespace = ROOT
     checkpoint_id: CheckpointId | None = None
     """The checkpoint whose super-step the task is in; None outside any task."""
     root_id: CheckpointId | None = None
@@ -136,7 +136,7 @@ class Ledger:
         """
         if not self._of_tasks:
             return
-        is_root = namespace == ""
+        is_root = namespace == ROOT
         for name in list(self._of_tasks):
             place = self._entries[name].place
             if place.namespace == namespace:
@@ -164,7 +164,7 @@ class Ledger:
         return sum(one.state is EffectState.INTENDED for one in self._entries.values())
 
 
-# --- what may follow what: each the new entry, or None where nothing changes -------------------------------------------
+# --- what may follow what: each the new entry, or None where nothing changes ---------------------------------------
 
 
 def intended(known: Effect | None, place: Place, by: By, *, again: bool, answers: int) -> Effect | None:

@@ -34,8 +34,8 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     """Size of what every compaction must carry.
 
     That is the heads of namespaces that are not stale, the control writes under them and under checkpoints that have
-    not come, what their delta channels are made of, effects and questions. With `coming`: as it will be once that checkpoint is put,
-    whose blobs are here already.
+    not come, what their delta channels are made of, effects and questions. With `coming`: as it will be once that
+    checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
     said = store.effects.stored_bytes + store.questions.stored_bytes

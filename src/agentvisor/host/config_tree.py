@@ -185,7 +185,7 @@ class StorageConfig(Section):
     max_effects: int = Field(
         default=5_000,
         ge=1,
-        description="Effects (agentvisor.once) that a thread remembers; past it, new ones are refused.",
+        description="Effects (agentvisor.once) of one thread; past it, new ones are refused.",
     )
     max_pending_writes: int = Field(
         default=10_000, ge=1, description="Pending writes of one super-step; past it, tasks' writes are dropped."
