@@ -7,8 +7,9 @@ from langchain_core.runnables import RunnableConfig
 
 
 def make(config: RunnableConfig) -> Any:
-    """The graph that the run's config names: {"configurable": {"graph": "module"}}."""
-    return importlib.import_module(f"agents.{config['configurable']['graph']}").graph
+    """The graph that the run's config names: {"configurable": {"graph": "module"}}, or "module:name"."""
+    module, _, name = config["configurable"]["graph"].partition(":")
+    return getattr(importlib.import_module(f"agents.{module}"), name or "graph")
 
 
 def function(given: dict[str, Any]) -> Any:
