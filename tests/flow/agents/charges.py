@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypedDict, cast
@@ -90,7 +90,11 @@ def _options(name: str) -> dict[str, Any]:
 
 
 def pay(name: str) -> Any:
-    return agentvisor.once(f"charge:{name}", partial(charge, name), **_options(name))
+    paid = agentvisor.once(f"charge:{name}", partial(charge, name), **_options(name))
+    effect(f"paid {name}")
+    if signs.read("slow"):
+        signs.wait_for("gate")
+    return paid
 
 
 async def apay(name: str) -> Any:
@@ -116,7 +120,22 @@ def plain_steps(given: Any) -> Iterator[Any]:
     yield {"paid": pay("plain"), "given": given}
 
 
+def _in_a_thread(work: Callable[[], Any]) -> Any:
+    """What it returns, or raises, in a thread of its own."""
+    result: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (it is raised where it is waited for)
+            result.set_exception(error)
+
+    threading.Thread(target=run).start()
+    return result.result()
+
+
 def plain_thread(given: Any) -> Any:
+    """Careless: it does not see how its thread ends."""
     effect("began")
     paid: list[Any] = []
     thread = threading.Thread(target=lambda: paid.append(pay("plain")))
@@ -187,11 +206,7 @@ def confirming(state: State) -> State:
 
 def threaded(state: State) -> State:
     effect("began")
-    paid: list[Any] = []
-    thread = threading.Thread(target=lambda: paid.append(pay("node")))
-    thread.start()
-    thread.join()
-    return {"paid": paid[0]}
+    return {"paid": _in_a_thread(lambda: pay("node"))}
 
 
 def _one(run: Any) -> Any:

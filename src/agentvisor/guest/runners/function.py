@@ -42,7 +42,10 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
     set_conversation(talk)
     try:
         output = _call(agent, _begun(task, talk), channel, cancellation)
-    except Paused:
+    except (Paused, Exception):
+        # A question in a thread of the agent's ends that thread, and what waits for it may raise anything.
+        if not talk.is_paused:
+            raise
         output = None
     except SystemExit as error:
         if error.code is not None and error.code != 0:
