@@ -1,4 +1,4 @@
-"""For how long an effect is one: a task's while its checkpoint may be run from, a plain agent's for the thread's life."""
+"""For how long an effect is one: a task's while it may run from its checkpoint, a plain agent's for ever."""
 
 import pytest
 from tests.flow.charging import again, charged, started, storage

@@ -21,7 +21,7 @@ MAX_KEY = 256
 MAX_ERROR = 500
 """Characters that are kept of the error of an effect."""
 
-_OUTCOME_BYTES = 2 * 1024
+_OUTCOME_BYTES = 8 * MAX_ERROR + 96
 """Set aside with every intent, so that how it ended can be recorded in a thread that is full."""
 
 
