@@ -43,11 +43,11 @@ def test_an_effect_under_way_when_its_host_is_killed_is_asked_about(zygote_proje
 def test_an_effect_that_ends_on_a_host_that_was_replaced_is_not_recorded(zygote_project: Project, agent: str) -> None:
     thread, run, zombie, host = in_the_effect(zygote_project, agent)
     host.freeze()
-    # Its successor finds the intent, and asks; only then does the zombie's effect happen.
-    assert [one["ending"] for one in thread.ended(run)["attempts"]] == ["host_gone", "paused"]
-    asked = questions(thread)
+    # Its agent is awake: the effect happens now, and waits for that to be recorded.
     thread.tell("gate")
     thread.until_it(f"charged {AGENTS[agent]}")
+    assert [one["ending"] for one in thread.ended(run)["attempts"]] == ["host_gone", "paused"]
+    asked = questions(thread)
     host.thaw()
     until(lambda: not is_alive(zombie), seconds=SECONDS)
     assert thread.did()[f"paid {AGENTS[agent]}"] == 0, "it heard that its effect is recorded"
