@@ -171,7 +171,7 @@ class Once:
         wrong = _wrong(last, self.place.key) if last is not None else ""
         number = 0
         while True:
-            answer = yield from self._answer(_question(effect, wrong), number)
+            answer = yield from self._answer(effect, _question(effect, wrong), number)
             wrong = _wrong(answer, self.place.key)
             number += 1
             if not wrong:
@@ -181,14 +181,16 @@ class Once:
             return (yield from self._finish(given["done"]))
         return (yield from self._again())
 
-    def _answer(self, question: dict[str, object], number: int) -> Steps:
+    def _answer(self, effect: Effect, question: dict[str, object], number: int) -> Steps:
         if self.task is not None:
             answer = self.task.ask(question)
             self._used += 1
             return answer
         if self.conversation is None:
             raise UnknownOutcome
-        name = f"{self.place.key}?{number}"
+        # An answer is about one intent: where the effect is tried again, and lost again, it is asked about again.
+        by = effect.by
+        name = f"{self.place.key}?{by.run_id}.{by.attempt}.{by.now_ms}.{number}"
         asking = self.conversation.asked(name, KIND, dump(question, "the question"))
         return (yield from cast("Steps", asking))
 
