@@ -18,7 +18,7 @@ from agentvisor.core.ids import ROOT, RunId, ThreadId
 from agentvisor.core.runs import RunStatus
 from agentvisor.host import attempt_effects
 from agentvisor.host.threads_copy import copy_head
-from agentvisor.protocol.v1.store_pb2 import QuestionRequest, StoreReply, StoreRequest
+from agentvisor.protocol.v1.store_pb2 import CopyThread, QuestionRequest, StoreReply, StoreRequest
 
 pytestmark = pytest.mark.flow
 
@@ -163,12 +163,19 @@ async def test_an_effect_crosses_a_compaction_between_its_intent_and_its_result(
         assert storage.effect_bytes > 0
 
 
-async def test_no_copy_takes_effects_along(temporal: str) -> None:
+async def test_a_copy_takes_along_what_the_tasks_that_it_begins_with_have_done(temporal: str) -> None:
     async with stage(temporal) as one:
-        await one.agent.call(put(0))
+        await one.agent.call(put(1))
         await one.ask(requests.intend(PLAIN))
+        await one.ask(requests.intend(OF_ONE))
+        await one.ask(requests.done(OF_ONE, b"1", 0))
         copy = await copy_head(one.host.threads, one.thread_id)
-        assert list((await whole(one.host.threads, copy.thread_id)).store.effects) == []
+        (effect,) = (await whole(one.host.threads, copy.thread_id)).store.effects
+        assert (effect.place, effect.result) == (OF_ONE, b"1")
+        target = new_thread()
+        assert await one.finish() is RunStatus.SUCCESS
+        await one.host.call(one.thread_id, StoreRequest(copy_thread=CopyThread(target_thread_id=target)))
+        assert list((await whole(one.host.threads, target)).store.effects) == [effect]
 
 
 async def test_a_client_outside_any_run_has_no_effects_and_no_questions(engine: EngineHost) -> None:
