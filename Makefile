@@ -9,7 +9,7 @@ FAST := not flow and not slow
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test demo proto bench torture clean
+.PHONY: help setup lint check test demo proto bench torture effects-torture clean
 
 help:
 	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
@@ -19,6 +19,7 @@ help:
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
 	@echo "make torture  the slow tests, and one thread through 5,000 super-steps"
+	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
 setup: $(STAMP)
 
@@ -58,6 +59,9 @@ torture: $(STAMP)
 	$(BIN)/pytest -q -m slow --timeout 1800
 	$(BIN)/python benchmarks/long_thread.py
 	$(BIN)/python benchmarks/storage_growth.py
+
+effects-torture: $(STAMP)
+	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -57,6 +57,7 @@ def spec(
     multitask: Multitask = Multitask.ENQUEUE,
     restart: RestartPolicy = DEFAULT_RESTART,
     body: bytes = b"body",
+    resumes: bool = False,
 ) -> RunSpec:
     return spec_from_message(
         run_pb2.RunSpec(
@@ -74,6 +75,7 @@ def spec(
             timeout_ms=60_000,
             heartbeat_timeout_ms=10_000,
             input=body,
+            command=b'{"resume": true}' if resumes else b"",
         )
     )
 

@@ -55,6 +55,7 @@ class Knobs:
     compact_updates: int = 0
     checkpoint_history: int = 0
     run_history: int = 100
+    max_effects: int = 5_000
     compaction_bytes: int = 0
     """What a compaction may carry, where that is not what the door lets in (max_state)."""
 
@@ -139,7 +140,7 @@ async def engine_host(
         reader=ThreadReader(client),
         guests=cast("Guests", guests),
         streams=RunStreams(),
-        limits=StoreLimits(1_500_000, MAX_VALUE, knobs.max_state),
+        limits=StoreLimits(1_500_000, MAX_VALUE, knobs.max_state, max_effects=knobs.max_effects),
         stop_grace=1,
         session_idle=knobs.session_idle,
         own_queue=own_queue,

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from agentvisor._langgraph import delta_names
+from agentvisor._langgraph import delta_names, task_scope
 from agentvisor._langgraph.addressing import allowed_thread, checkpoint_id_of, name_of
 from agentvisor._langgraph.serialising import dump, dump_record, read_versions
 from agentvisor.client.connection import Connection, own_thread
@@ -38,7 +38,9 @@ class Calls:
     serde: SerializerProtocol
 
     def get(self, config: RunnableConfig) -> Call[FoundCheckpoint | None]:
-        read = get(name_of(config), self.connection.known, lambda record: read_versions(self.serde, record))
+        name = name_of(config)
+        task_scope.note_namespace(name.namespace)
+        read = get(name, self.connection.known, lambda record: read_versions(self.serde, record))
         return begin(read, self.connection.transport)
 
     def list_page(self, thread: str, cursor: Cursor) -> Call[Page]:

@@ -9,9 +9,12 @@ inherit it. Threads begin with an empty context (before Python 3.14, and there b
 from __future__ import annotations
 
 import threading
+from concurrent.futures.thread import _worker  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownVariableType]
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+
+from agentvisor._langgraph import task_scope
 
 _default: RunnableConfig | None = None
 _start = threading.Thread.start
@@ -40,10 +43,13 @@ def _is_a_default(config: RunnableConfig) -> bool:
 
 def _start_with_default(self: threading.Thread) -> None:
     run = self.run
+    # A pool's thread outlives the task that happens to start it, and works for others: it is told nothing.
+    config = None if getattr(self, "_target", None) is _worker else task_scope.config_of_task()
 
     def run_with_default() -> None:
         self.__dict__.pop("run", None)
         _use_default()
+        task_scope.handed.set(config)
         run()
 
     # On the thread and not on its class: classes of threads have run methods of their own.

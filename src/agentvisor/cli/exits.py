@@ -21,6 +21,7 @@ from agentvisor.core.errors import (
     ThreadFailed,
     Unavailable,
     UnknownAgent,
+    UnknownOutcome,
     ValueTooLarge,
 )
 from agentvisor.host.config import ConfigError
@@ -35,6 +36,7 @@ EXIT_CODES: dict[type[AgentVisorError], int] = {
     NotFound: 3,
     Conflict: 4,
     Fenced: 4,
+    UnknownOutcome: 4,
     ThreadFailed: 4,
     PermissionRefused: 5,
     ValueTooLarge: 6,

@@ -71,5 +71,14 @@ def begin(operation: Operation[T], transport: Transport, *, before_submit: Calla
     return Call(operation, transport, transport.submit(request))
 
 
+def carry_out(operation: Operation[T], transport: Transport) -> T:
+    """Block until an operation has ended that may have nothing to ask."""
+    try:
+        request = next(operation)
+    except StopIteration as stop:
+        return _value(stop)
+    return Call(operation, transport, transport.submit(request)).result()
+
+
 def _value(stop: StopIteration) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
     return stop.value

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from agentvisor.core import pruning
-from agentvisor.core.records import Bone, Checkpoint, DeleteForRuns, Operation, Projection, Prune, PutBlobs, TaskWrites
+from agentvisor.core.effects import Effect, ForgetEffect
+from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.questions import Answer, Ask
+from agentvisor.core.records import (
+    Bone,
+    Checkpoint,
+    CheckpointKey,
+    DeleteForRuns,
+    Operation,
+    Projection,
+    Prune,
+    PutBlobs,
+    TaskWrites,
+)
 from agentvisor.core.store import Store
 
 
@@ -19,6 +32,7 @@ def apply(store: Store, operation: Operation) -> None:
             else:
                 store.put_checkpoint(operation)
                 pruning.after_put(store, operation)
+                store.effects.supersede(operation.namespace, operation.checkpoint_id)
         case Bone():
             store.add_bone(operation)
         case TaskWrites():
@@ -30,5 +44,22 @@ def apply(store: Store, operation: Operation) -> None:
                 store.project(operation)
         case DeleteForRuns(run_ids):
             pruning.delete_for_runs(store, run_ids)
+            _forget_effects(store)
         case Prune(keep_latest):
             pruning.keep_newest(store, 1 if keep_latest else 0)
+            _forget_effects(store)
+        case Effect():
+            store.effects.record(operation)
+        case ForgetEffect(scope, key):
+            store.effects.forget(scope, key)
+        case Ask():
+            store.questions.ask(operation)
+        case Answer():
+            store.questions.answer(operation)
+
+
+def _forget_effects(store: Store) -> None:
+    def is_here(namespace: Namespace, checkpoint_id: CheckpointId) -> bool:
+        return store.is_here(CheckpointKey(namespace, checkpoint_id))
+
+    store.effects.keep_where(is_here)

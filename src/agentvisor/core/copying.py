@@ -45,6 +45,8 @@ def operations(store: Store) -> Iterator[Operation]:
             yield from store.pending(key)
     for key, projection in store.projections.items():
         yield _with_channels(store, key, projection)
+    # Those of tasks: a task that goes on in the copy has done what it has done.
+    yield from (effect for effect in store.effects if effect.place.checkpoint_id is not None)
 
 
 def is_part_of(part: Store, whole: Store) -> bool:
@@ -96,6 +98,10 @@ def head_alone(store: Store) -> Head | None:
     projection = store.projections.get(checkpoint.key)
     if projection is not None:
         copy.project(_with_channels(store, checkpoint.key, projection))
+    for effect in store.effects:
+        # As the pending writes: what its tasks have done is not done again, and answers that they used up stay theirs.
+        if (effect.place.namespace, effect.place.checkpoint_id) == checkpoint.key:
+            copy.effects.record(effect)
     return Head(copy, needed_blobs(copy), _left_behind(store, found))
 
 

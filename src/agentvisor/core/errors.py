@@ -82,6 +82,15 @@ class StorageUnavailable(AgentVisorError, ConnectionError):
     code = "storage_unavailable"
 
 
+class UnknownOutcome(AgentVisorError):
+    """It is not known whether an effect happened: the process that was about to do it ended before it could say."""
+
+    code = "unknown_outcome"
+
+    def __init__(self, message: str = "the outcome is unknown", **details: str) -> None:
+        super().__init__(message, **details)
+
+
 class Corrupt(AgentVisorError):
     """Bytes that do not match their hash, or a difference whose base is missing."""
 
@@ -108,6 +117,7 @@ ERRORS: dict[str, type[AgentVisorError]] = {
         ThreadFailed,
         Unavailable,
         StorageUnavailable,
+        UnknownOutcome,
         Corrupt,
         Internal,
     )

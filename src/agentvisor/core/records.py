@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.questions import Answer, Ask
 
 
 class Encoding(IntEnum):
@@ -194,7 +196,19 @@ class Prune:
     keep_latest: bool
 
 
-Operation = PutBlobs | Checkpoint | Bone | TaskWrites | Projection | DeleteForRuns | Prune
+Operation = (
+    PutBlobs
+    | Checkpoint
+    | Bone
+    | TaskWrites
+    | Projection
+    | DeleteForRuns
+    | Prune
+    | Effect
+    | ForgetEffect
+    | Ask
+    | Answer
+)
 """What an attempt may journal."""
 
 

@@ -119,6 +119,8 @@ class RunSpec:
     heartbeat_timeout_ms: int
     host_queue: str
     body: bytes
+    resumes: bool = False
+    """It goes on where the last run stopped: it brings an answer, or no input."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from agentvisor.core.effects import Ledger
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.questions import Questions
 from agentvisor.core.records import (
     Blob,
     Bone,
@@ -32,7 +34,7 @@ class Task:
 
 @dataclass(slots=True)
 class Store:
-    """One thread's checkpoints, writes, projections and blobs."""
+    """One thread's checkpoints, writes, projections and blobs; its effects and questions."""
 
     checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(
         default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]]
@@ -51,6 +53,8 @@ class Store:
     """...and that checkpoint by namespace."""
     orphans: dict[Namespace, set[CheckpointId]] = field(default_factory=dict[Namespace, set[CheckpointId]])
     """Checkpoints that are not here although writes or a projection of theirs are: they may come, or never will."""
+    effects: Ledger = field(default_factory=Ledger)
+    questions: Questions = field(default_factory=Questions)
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
     freed: int = field(default=0, compare=False)

@@ -223,6 +223,9 @@ class Thread:
         """The run's next attempt, or the attach of the one whose guest lives on."""
         if self.active is not None and self.active.run_id == run.run_id and self.active.attaching:
             return self.active
+        if not run.attempts and run.is_agent and not run.spec.resumes:
+            # It begins anew: an answer to an earlier input must never count for this one.
+            self.store.questions.clear()
         run.attempts.append(Attempt(len(run.attempts) + 1, scheduled_at_ms=now_ms))
         run.status = RunStatus.RUNNING
         run.updated_at_ms = now_ms
@@ -281,6 +284,8 @@ class Thread:
     def _end(self, run: Run, status: RunStatus, close: Close, now_ms: int) -> None:
         run.output = close.output
         run.paused = close.ending is Ending.PAUSED
+        if close.ending is Ending.COMPLETED and run.is_agent:
+            self.store.questions.clear()
         if status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             says = CONSEQUENCES[close.ending].says
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
@@ -373,7 +378,8 @@ class Thread:
             return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
-        return ThreadStatus.INTERRUPTED if last.paused or self._stopped_short(last) else ThreadStatus.IDLE
+        asks = last.paused or bool(self.store.questions.waiting)
+        return ThreadStatus.INTERRUPTED if asks or self._stopped_short(last) else ThreadStatus.IDLE
 
     def _asks(self) -> bool:
         """A thread without runs, a copy or one that a client outside writes, waits for an answer."""

@@ -25,6 +25,8 @@ def stored_bytes(store: Store) -> int:
         )
         + sum(one.stored_bytes for one in store.projections.values())
         + sum(bone.stored_bytes for group in store.bones.values() for bone in group.values())
+        + store.effects.stored_bytes
+        + store.questions.stored_bytes
     )
 
 
@@ -32,11 +34,12 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     """Size of what every compaction must carry.
 
     That is the heads of namespaces that are not stale, the control writes under them and under checkpoints that have
-    not come, and what their delta channels are made of. With `coming`: as it will be once that checkpoint is put,
-    whose blobs are here already.
+    not come, what their delta channels are made of, effects and questions. With `coming`: as it will be once that
+    checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
-    return size + sum(blob.stored_bytes for blob in store.chain(blobs))
+    said = store.effects.stored_bytes + store.questions.stored_bytes
+    return size + said + sum(blob.stored_bytes for blob in store.chain(blobs))
 
 
 def unsheddable_blobs(store: Store) -> set[BlobKey]:

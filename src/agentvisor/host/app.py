@@ -181,6 +181,7 @@ def _limits(config: Config) -> StoreLimits:
         max_record=storage.max_record,
         max_metadata=storage.max_metadata,
         max_namespaces=storage.max_namespaces,
+        max_effects=storage.max_effects,
         max_pending_writes=storage.max_pending_writes,
         max_pending_write_bytes=storage.max_pending_write_bytes,
     )

@@ -28,6 +28,7 @@ from agentvisor.core.records import (
 )
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.host.attempt_effects import AttemptEffects
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
@@ -106,6 +107,7 @@ class AttemptStore:
             self._store, load, max_value_bytes=limits.max_value, external=objects.storage if objects else None
         )
         self._incoming = Incoming(thread, self._shelf, limits, objects)
+        self._effects = AttemptEffects(thread, lambda one: self._log(one, Urgency.NOW), lambda: self._door)
         self._putting = asyncio.Lock()
         self.boundary = Boundary(journal.until_fenced)
 
@@ -132,6 +134,10 @@ class AttemptStore:
                 return part_reply(await self._shelf.part(BlobKey(asked.key), asked.offset, PAGE_BYTES))
             case "delta_history":
                 return delta_history(self._store, request.delta_history)
+            case "effect":
+                return await self._effects.effect(request.effect)
+            case "question":
+                return await self._effects.question(request.question)
             case "delete_for_runs":
                 return await self._apply(DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             case "prune":
@@ -161,6 +167,7 @@ class AttemptStore:
             await self._move(fresh, names, checkpoint)
             self._check_state(checkpoint, names, fresh)
             durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
+        self._effects.checkpoint_came()
         await durable
         await self.boundary.pass_by(checkpoint.namespace)
         return STORED

@@ -198,6 +198,11 @@ class StorageConfig(Section):
     )
     max_metadata: Size = Field(default=64 * KIB, le=256 * KIB, description="Size of one checkpoint's metadata.")
     max_namespaces: int = Field(default=20_000, ge=1, description="Namespaces (subgraph calls) of one thread.")
+    max_effects: int = Field(
+        default=5_000,
+        ge=1,
+        description="Effects (agentvisor.once) of one thread; past it, new ones are refused.",
+    )
     max_pending_writes: int = Field(
         default=10_000, ge=1, description="Pending writes of one super-step; past it, tasks' writes are dropped."
     )

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from agentvisor.core.effects import Effect
 from agentvisor.core.errors import InvalidInput, StateTooLarge, ValueTooLarge
+from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import Checkpoint, CheckpointKey, Projection, TaskWrites
 from agentvisor.core.thread import Thread
 from agentvisor.host.metrics import DROPPED_WRITES, NEAR_LIMIT
@@ -32,6 +34,7 @@ class StoreLimits:
     max_namespaces: int = 20_000
     max_pending_writes: int = 10_000
     max_pending_write_bytes: int = 1024 * 1024
+    max_effects: int = 5_000
 
 
 class Door:
@@ -105,6 +108,36 @@ class Door:
             NEAR_LIMIT.inc()
             log.warning("thread_near_limit", thread=self._thread.thread_id, bytes=size, limit=self._limits.max_state)
         self._near = near
+
+    # --- effects and questions -------------------------------------------------------------------------------------
+
+    def check_effect(self, effect: Effect, known: Effect | None) -> None:
+        """Refuse an intent for which there is no room, and a result; how else it ended has its room set aside."""
+        limits, what = self._limits, f"effect {effect.place.key!r}"
+        if known is None and len(self._thread.store.effects) >= limits.max_effects:
+            raise StateTooLarge(
+                f"{what}: thread {self._thread.thread_id} remembers {limits.max_effects} effects already "
+                "(storage.max_effects): forget those that can never be asked for again with agentvisor.forget_effect, "
+                "begin another thread, or raise the limit",
+                limit=str(limits.max_effects),
+            )
+        self._check(f"the result of {what}", len(effect.result), limits.max_inline_value, "storage.max_inline_value",
+                    "return a reference to large data instead")  # fmt: skip
+        more = effect.stored_bytes - (known.stored_bytes if known is not None else 0)
+        if known is None or effect.result:
+            self.check_state(max(0, more), None)
+
+    def check_question(self, ask: Ask) -> None:
+        """Refuse a question that is too large, with its input."""
+        size = ask.question.stored_bytes + len(ask.input)
+        self._check("the question, with the run's input,", size, self._limits.max_inline_value,
+                    "storage.max_inline_value", "ask with a reference to large data")  # fmt: skip
+        self.check_state(size, None)
+
+    def check_answer(self, answer: Answer) -> None:
+        self._check("the answer", len(answer.answer), self._limits.max_inline_value,
+                    "storage.max_inline_value", "answer with a reference to large data")  # fmt: skip
+        self.check_state(len(answer.answer), None)
 
     # --- writes ----------------------------------------------------------------------------------------------------
 

@@ -82,6 +82,8 @@ class Sessions:
                 return await self._copy(thread_id, ids.thread_id(request.copy_thread.target_thread_id))
             case "delete_thread":
                 return await self._delete(thread_id)
+            case "effect" | "question":
+                raise InvalidInput("agentvisor.once and agentvisor.interrupt work inside a run")
             case _:
                 raise InvalidInput(f"this host does not know the request {kind}: it may be older than the SDK")
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from google.protobuf.struct_pb2 import Struct
 
+from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Blob,
     Bone,
@@ -22,6 +24,13 @@ from agentvisor.core.records import (
     PutBlobs,
     TaskWrites,
     Write,
+)
+from agentvisor.protocol.effects import (
+    answer_from_message,
+    ask_from_message,
+    ask_to_message,
+    effect_from_message,
+    effect_to_message,
 )
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
 
@@ -219,6 +228,14 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(put_bone=bone_to_message(operation))
         case Prune(keep_latest):
             message = journal_pb2.Operation(prune=store_pb2.PruneThread(strategy=_STRATEGIES[keep_latest]))
+        case Effect():
+            message = journal_pb2.Operation(effect=effect_to_message(operation))
+        case ForgetEffect(scope, key):
+            message = journal_pb2.Operation(forget_effect=store_pb2.ForgetEffect(scope=scope, key=key))
+        case Ask():
+            message = journal_pb2.Operation(ask=ask_to_message(operation))
+        case Answer(question, answer, run_id):
+            message = journal_pb2.Operation(answer=store_pb2.Answer(id=question, answer=answer, run_id=run_id))
     return message.SerializeToString()
 
 
@@ -241,6 +258,14 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return bone_from_message(message.put_bone)
         case "prune":
             return Prune(keep_latest=message.prune.strategy == _STRATEGIES[True])
+        case "effect":
+            return effect_from_message(message.effect)
+        case "forget_effect":
+            return ForgetEffect(message.forget_effect.scope, message.forget_effect.key)
+        case "ask":
+            return ask_from_message(message.ask)
+        case "answer":
+            return answer_from_message(message.answer)
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

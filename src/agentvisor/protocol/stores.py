@@ -19,6 +19,12 @@ from agentvisor.protocol.convert import (
     writes_from_message,
     writes_to_message,
 )
+from agentvisor.protocol.effects import (
+    effect_from_message,
+    effect_to_message,
+    questions_from_message,
+    questions_to_message,
+)
 from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 
@@ -42,7 +48,14 @@ def checkpoints_to_message(store: Store, checkpoints: Iterable[Checkpoint]) -> t
     return message
 
 
-Loose = store_pb2.TaskWrites | store_pb2.Projection | store_pb2.Bone | thread_pb2.NamespaceChannels
+Loose = (
+    store_pb2.TaskWrites
+    | store_pb2.Projection
+    | store_pb2.Bone
+    | store_pb2.Effect
+    | store_pb2.Questions
+    | thread_pb2.NamespaceChannels
+)
 
 
 def loose_parts(store: Store) -> Iterator[Loose]:
@@ -58,6 +71,9 @@ def loose_parts(store: Store) -> Iterator[Loose]:
                 yield projection_to_message(projection)
     for namespace, names in store.channels.items():
         yield thread_pb2.NamespaceChannels(namespace=namespace, channels=names)
+    yield from map(effect_to_message, store.effects)
+    if store.questions.asked:
+        yield questions_to_message(store.questions)
 
 
 def add_loose(message: thread_pb2.Store, part: Loose) -> None:
@@ -69,6 +85,10 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.projections.append(part)
         case store_pb2.Bone():
             message.bones.append(part)
+        case store_pb2.Effect():
+            message.effects.append(part)
+        case store_pb2.Questions():
+            message.questions.CopyFrom(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
 
@@ -87,4 +107,7 @@ def store_from_message(message: thread_pb2.Store) -> Store:
         store.add_bone(bone_from_message(bone))
     for blob in message.blobs:
         store.add_blob(blob_from_message(blob))
+    for effect in message.effects:
+        store.effects.record(effect_from_message(effect))
+    store.questions = questions_from_message(message.questions)
     return store

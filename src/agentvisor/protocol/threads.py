@@ -32,6 +32,7 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
         heartbeat_timeout_ms=message.heartbeat_timeout_ms,
         host_queue=message.host_queue,
         body=message.SerializeToString(),
+        resumes=bool(message.command) or message.input in (b"", b"null"),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import cast
 
+from agentvisor.client.conversation import Conversation, Paused, set_conversation
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest import plain_json
@@ -37,17 +38,42 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
         raise InvalidInput(
             f"{task.entrypoint} is a {type(agent).__qualname__}: an agent is a function or a LangGraph graph"
         )
+    talk = Conversation(channel, task.run_id)
+    set_conversation(talk)
     try:
-        output = _call(agent, task, channel, cancellation)
+        output = _call(agent, _begun(task, talk), channel, cancellation)
+    except (Paused, Exception):
+        # A question in a thread of the agent's ends that thread, and what waits for it may raise anything.
+        if not talk.is_paused:
+            raise
+        output = None
     except SystemExit as error:
         if error.code is not None and error.code != 0:
             raise
         # A program that ends itself without an error has come to its end, with nothing to give.
         output = None
+    if talk.is_paused:
+        return Outcome(kind=Outcome.KIND_PAUSED)
     return Outcome(
         kind=Outcome.KIND_PAUSED if _is_paused(output) else Outcome.KIND_COMPLETED,
         output=plain_json.encode(output, "output"),
     )
+
+
+def _begun(task: AgentTask, talk: Conversation) -> AgentTask:
+    """The task with the input that the function runs on: where it goes on, that of the run that began."""
+    spec = task.spec
+    command: object = json.loads(spec.command) if spec.command else None
+    resume = cast("dict[str, object]", command) if isinstance(command, dict) else {}
+    if not command and spec.input not in (b"", b"null"):
+        return task  # it begins anew
+    given = talk.begin(resume.get("resume"), answers="resume" in resume)
+    if not given or spec.input not in (b"", b"null"):
+        return task
+    begun = AgentTask()
+    begun.CopyFrom(task)
+    begun.spec.input = given
+    return begun
 
 
 def _call(agent: Callable[..., object], task: AgentTask, channel: Channel, cancellation: Cancellation) -> object:

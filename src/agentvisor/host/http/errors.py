@@ -25,6 +25,7 @@ from agentvisor.core.errors import (
     ThreadFailed,
     Unavailable,
     UnknownAgent,
+    UnknownOutcome,
     ValueTooLarge,
 )
 from agentvisor.host.http.json import JsonResponse
@@ -38,6 +39,7 @@ STATUS: dict[type[AgentVisorError], int] = {
     NotFound: 404,
     Conflict: 409,
     Fenced: 409,
+    UnknownOutcome: 409,
     ThreadFailed: 409,
     PermissionRefused: 403,
     ValueTooLarge: 413,

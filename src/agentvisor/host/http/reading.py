@@ -11,6 +11,7 @@ from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.host.http.questions import asking, questions
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
@@ -37,11 +38,11 @@ async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[J
 
 
 async def _head(services: Services, thread: Thread) -> tuple[Json, dict[str, Json]]:
-    head = thread.store.get(ROOT)
+    head, asked = thread.store.get(ROOT), questions(thread.store)
     if head is None:
-        return await _last_output(services, thread), {}
+        return await _last_output(services, thread), asked
     states, blobs = await _states(services, thread, [head.checkpoint])
-    return await _rendered(blobs, lambda: (states.values(head.checkpoint), states.interrupts()))
+    return await _rendered(blobs, lambda: (states.values(head.checkpoint), {**states.interrupts(), **asked}))
 
 
 async def _last_output(services: Services, thread: Thread) -> Json:
@@ -58,7 +59,7 @@ async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bo
     head = thread.store.get(ROOT)
     if head is None:
         output = await _last_output(services, thread)
-        empty = ThreadStates(thread_id, thread.store, {}).empty()
+        empty = ThreadStates(thread_id, thread.store, {}).empty() | asking(thread)
         return {**empty, "values": output} if output is not None else empty
     shown = list(_heads(thread)) if subgraphs else [head.checkpoint]
     states, blobs = await _states(services, thread, shown)

@@ -16,6 +16,8 @@ router = APIRouter(prefix="/threads/{thread_id}", tags=["threads"], route_class=
 async def get_storage(thread_id: ThreadInPath, services: Served) -> JsonResponse:
     """Sizes in bytes. `used` is the share of the limit that no compaction can free: at 1, writes are refused.
 
+    `effects` are those of `agentvisor.once`; intended are those that are happening or of unknown outcome.
+
     `external` counts those of the blobs whose bytes are in external storage.
 
     `history` is that of the workflow's current execution; `left_out` counts, by step, what compactions have left out.
@@ -34,6 +36,11 @@ async def get_storage(thread_id: ThreadInPath, services: Served) -> JsonResponse
             "blobs": {"count": found.blobs, "bytes": found.blob_bytes},
             "external": {"count": found.external_blobs, "bytes": found.external_bytes},
             "pending_writes": {"count": found.pending_writes, "bytes": found.pending_write_bytes},
+            "effects": {
+                "count": found.effects,
+                "bytes": found.effect_bytes,
+                "intended": found.intended_effects,
+            },
             "runs": found.runs,
             "history": {"events": found.history_events, "bytes": found.history_bytes},
             "compactions": found.compactions,

@@ -33,8 +33,11 @@ class Operation(_message.Message):
     DELETE_FOR_RUNS_FIELD_NUMBER: _builtins.int
     PRUNE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
-    EFFECT_FIELD_NUMBER: _builtins.int
     PUT_BONE_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
+    FORGET_EFFECT_FIELD_NUMBER: _builtins.int
+    ASK_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def put_blobs(self) -> Global___PutBlobs: ...
     @_builtins.property
@@ -50,9 +53,15 @@ class Operation(_message.Message):
     @_builtins.property
     def thread_state(self) -> _store_pb2.ThreadStateChange: ...
     @_builtins.property
-    def effect(self) -> _store_pb2.EffectRequest: ...
-    @_builtins.property
     def put_bone(self) -> _store_pb2.Bone: ...
+    @_builtins.property
+    def effect(self) -> _store_pb2.Effect: ...
+    @_builtins.property
+    def forget_effect(self) -> _store_pb2.ForgetEffect: ...
+    @_builtins.property
+    def ask(self) -> _store_pb2.Questions: ...
+    @_builtins.property
+    def answer(self) -> _store_pb2.Answer: ...
     def __init__(
         self,
         *,
@@ -63,14 +72,17 @@ class Operation(_message.Message):
         delete_for_runs: _store_pb2.DeleteForRuns | None = ...,
         prune: _store_pb2.PruneThread | None = ...,
         thread_state: _store_pb2.ThreadStateChange | None = ...,
-        effect: _store_pb2.EffectRequest | None = ...,
         put_bone: _store_pb2.Bone | None = ...,
+        effect: _store_pb2.Effect | None = ...,
+        forget_effect: _store_pb2.ForgetEffect | None = ...,
+        ask: _store_pb2.Questions | None = ...,
+        answer: _store_pb2.Answer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["delete_for_runs", b"delete_for_runs", "effect", b"effect", "kind", b"kind", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delete_for_runs", b"delete_for_runs", "effect", b"effect", "kind", b"kind", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_blobs", "put_checkpoint", "put_writes", "project", "delete_for_runs", "prune", "thread_state", "effect", "put_bone"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_blobs", "put_checkpoint", "put_writes", "project", "delete_for_runs", "prune", "thread_state", "put_bone", "effect", "forget_effect", "ask", "answer"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -50,6 +50,27 @@ ENCODING_SPLICE: Encoding.ValueType  # 4
 """data says which run of the base's bytes to keep: see agentvisor.protocol.blobs."""
 Global___Encoding: _TypeAlias = Encoding  # noqa: Y015
 
+class _EffectState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EffectStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EffectState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EFFECT_STATE_UNSPECIFIED: _EffectState.ValueType  # 0
+    EFFECT_STATE_INTENDED: _EffectState.ValueType  # 1
+    """About to happen, happening, or of unknown outcome."""
+    EFFECT_STATE_DONE: _EffectState.ValueType  # 2
+    EFFECT_STATE_FAILED: _EffectState.ValueType  # 3
+
+class EffectState(_EffectState, metaclass=_EffectStateEnumTypeWrapper): ...
+
+EFFECT_STATE_UNSPECIFIED: EffectState.ValueType  # 0
+EFFECT_STATE_INTENDED: EffectState.ValueType  # 1
+"""About to happen, happening, or of unknown outcome."""
+EFFECT_STATE_DONE: EffectState.ValueType  # 2
+EFFECT_STATE_FAILED: EffectState.ValueType  # 3
+Global___EffectState: _TypeAlias = EffectState  # noqa: Y015
+
 @_typing.final
 class Blob(_message.Message):
     """A channel value: content-addressed, stored whole or as a difference from an earlier one."""
@@ -413,6 +434,7 @@ class StoreRequest(_message.Message):
     DELTA_HISTORY_FIELD_NUMBER: _builtins.int
     PUT_PART_FIELD_NUMBER: _builtins.int
     GET_PART_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     """Which thread; empty means the run's own. Inside a guest any other thread is refused."""
     @_builtins.property
@@ -445,6 +467,8 @@ class StoreRequest(_message.Message):
     def put_part(self) -> Global___PutPart: ...
     @_builtins.property
     def get_part(self) -> Global___GetPart: ...
+    @_builtins.property
+    def question(self) -> Global___QuestionRequest: ...
     def __init__(
         self,
         *,
@@ -464,12 +488,13 @@ class StoreRequest(_message.Message):
         delta_history: Global___DeltaHistory | None = ...,
         put_part: Global___PutPart | None = ...,
         get_part: Global___GetPart | None = ...,
+        question: Global___QuestionRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_state", b"thread_state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect", "delta_history", "put_part", "get_part"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect", "delta_history", "put_part", "get_part", "question"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -859,6 +884,8 @@ Global___ThreadStateChange: _TypeAlias = ThreadStateChange  # noqa: Y015
 
 @_typing.final
 class EffectRequest(_message.Message):
+    """What agentvisor.once asks for. Answered with the entry as it is then, durable."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -866,11 +893,38 @@ class EffectRequest(_message.Message):
     INTEND_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     LOOK_UP_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    UNKEPT_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    AWAITED_FIELD_NUMBER: _builtins.int
+    FORGET_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    ROOT_ID_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     key: _builtins.str
     intend: _builtins.bool
+    """Record that the effect is about to happen: unless it is done, or its outcome is unknown. True: unless it is done."""
     result: _builtins.bytes
+    """It is done; JSON of what it returned."""
     look_up: _builtins.bool
+    unkept: _builtins.str
+    """It is done, and what it returned could not be kept: why."""
+    asked: _builtins.bool
+    """A person is going to be asked what became of it."""
+    awaited: _builtins.bool
+    """The function gave something to be awaited."""
+    forget: _builtins.bool
+    """The effect may happen anew."""
+    namespace: _builtins.str
+    """Of a task: the checkpoint that it belongs to, and the root's. Nothing is recorded before that checkpoint."""
+    checkpoint_id: _builtins.str
+    root_id: _builtins.str
+    answers: _builtins.int
+    """Interrupts of the task that this effect has used up."""
+    @_builtins.property
+    def failure(self) -> Global___EffectFailure: ...
     def __init__(
         self,
         *,
@@ -879,16 +933,265 @@ class EffectRequest(_message.Message):
         intend: _builtins.bool = ...,
         result: _builtins.bytes = ...,
         look_up: _builtins.bool = ...,
+        failure: Global___EffectFailure | None = ...,
+        unkept: _builtins.str = ...,
+        asked: _builtins.bool = ...,
+        awaited: _builtins.bool = ...,
+        forget: _builtins.bool = ...,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        root_id: _builtins.str = ...,
+        answers: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["intend", b"intend", "kind", b"kind", "look_up", b"look_up", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "awaited", b"awaited", "failure", b"failure", "forget", b"forget", "intend", b"intend", "kind", b"kind", "look_up", b"look_up", "result", b"result", "unkept", b"unkept"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["intend", b"intend", "key", b"key", "kind", b"kind", "look_up", b"look_up", "result", b"result", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "asked", b"asked", "awaited", b"awaited", "checkpoint_id", b"checkpoint_id", "failure", b"failure", "forget", b"forget", "intend", b"intend", "key", b"key", "kind", b"kind", "look_up", b"look_up", "namespace", b"namespace", "result", b"result", "root_id", b"root_id", "scope", b"scope", "unkept", b"unkept"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["intend", "result", "look_up"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["intend", "result", "look_up", "failure", "unkept", "asked", "awaited", "forget"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___EffectRequest: _TypeAlias = EffectRequest  # noqa: Y015
+
+@_typing.final
+class EffectFailure(_message.Message):
+    """The function raised: the effect may be tried again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EffectFailure: _TypeAlias = EffectFailure  # noqa: Y015
+
+@_typing.final
+class Effect(_message.Message):
+    """One entry of a thread's ledger of effects."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    INTENDED_AT_MS_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    ERROR_TYPE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    UNKEPT_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    AWAITED_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    ROOT_ID_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    key: _builtins.str
+    state: Global___EffectState.ValueType
+    run_id: _builtins.str
+    """Who intended it last, and when by the host's clock."""
+    attempt: _builtins.int
+    intended_at_ms: _builtins.int
+    result: _builtins.bytes
+    error_type: _builtins.str
+    error_message: _builtins.str
+    unkept: _builtins.str
+    """It is done, and what it returned could not be kept: why."""
+    asked: _builtins.bool
+    awaited: _builtins.bool
+    answers: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    root_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        key: _builtins.str = ...,
+        state: Global___EffectState.ValueType = ...,
+        run_id: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        intended_at_ms: _builtins.int = ...,
+        result: _builtins.bytes = ...,
+        error_type: _builtins.str = ...,
+        error_message: _builtins.str = ...,
+        unkept: _builtins.str = ...,
+        asked: _builtins.bool = ...,
+        awaited: _builtins.bool = ...,
+        answers: _builtins.int = ...,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        root_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "asked", b"asked", "attempt", b"attempt", "awaited", b"awaited", "checkpoint_id", b"checkpoint_id", "error_message", b"error_message", "error_type", b"error_type", "intended_at_ms", b"intended_at_ms", "key", b"key", "namespace", b"namespace", "result", b"result", "root_id", b"root_id", "run_id", b"run_id", "scope", b"scope", "state", b"state", "unkept", b"unkept"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Effect: _TypeAlias = Effect  # noqa: Y015
+
+@_typing.final
+class ForgetEffect(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    key: _builtins.str
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetEffect: _TypeAlias = ForgetEffect  # noqa: Y015
+
+@_typing.final
+class QuestionRequest(_message.Message):
+    """What agentvisor.interrupt asks for in a plain agent. Answered with all of the thread's questions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READ_FIELD_NUMBER: _builtins.int
+    ASK_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    read: _builtins.bool
+    @_builtins.property
+    def ask(self) -> Global___Question: ...
+    @_builtins.property
+    def answer(self) -> Global___Answer: ...
+    def __init__(
+        self,
+        *,
+        read: _builtins.bool = ...,
+        ask: Global___Question | None = ...,
+        answer: Global___Answer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "read", b"read"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "read", b"read"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["read", "ask", "answer"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___QuestionRequest: _TypeAlias = QuestionRequest  # noqa: Y015
+
+@_typing.final
+class Question(_message.Message):
+    """A question of a plain agent, in the order in which its function asks; without an answer it waits for one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_MS_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    ANSWERED_BY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    name: _builtins.str
+    """Tells it from the function's other questions; the same each time the function runs."""
+    kind: _builtins.str
+    value: _builtins.bytes
+    """JSON."""
+    created_at_ms: _builtins.int
+    answer: _builtins.bytes
+    """JSON."""
+    answered_by: _builtins.str
+    """The run that brought the answer."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        value: _builtins.bytes = ...,
+        created_at_ms: _builtins.int = ...,
+        answer: _builtins.bytes | None = ...,
+        answered_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer", "answered_by", b"answered_by", "created_at_ms", b"created_at_ms", "id", b"id", "kind", b"kind", "name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
+    _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer) -> _WhichOneofReturnType__answer | None: ...
+
+Global___Question: _TypeAlias = Question  # noqa: Y015
+
+@_typing.final
+class Answer(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    answer: _builtins.bytes
+    run_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        answer: _builtins.bytes = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "id", b"id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class Questions(_message.Message):
+    """A plain agent's questions, with the input that its function runs on until it has returned."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INPUT_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    input: _builtins.bytes
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Question]: ...
+    def __init__(
+        self,
+        *,
+        input: _builtins.bytes = ...,
+        questions: _abc.Iterable[Global___Question] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input", "questions", b"questions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Questions: _TypeAlias = Questions  # noqa: Y015
 
 @_typing.final
 class StoreReply(_message.Message):
@@ -901,6 +1204,8 @@ class StoreReply(_message.Message):
     BLOBS_FIELD_NUMBER: _builtins.int
     DELTA_HISTORY_FIELD_NUMBER: _builtins.int
     PART_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> Global___Error: ...
     @_builtins.property
@@ -917,6 +1222,10 @@ class StoreReply(_message.Message):
     def delta_history(self) -> Global___DeltaHistories: ...
     @_builtins.property
     def part(self) -> Global___Part: ...
+    @_builtins.property
+    def effect(self) -> Global___EffectReply: ...
+    @_builtins.property
+    def questions(self) -> Global___Questions: ...
     def __init__(
         self,
         *,
@@ -927,16 +1236,44 @@ class StoreReply(_message.Message):
         blobs: Global___Blobs | None = ...,
         delta_history: Global___DeltaHistories | None = ...,
         part: Global___Part | None = ...,
+        effect: Global___EffectReply | None = ...,
+        questions: Global___Questions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "stored", b"stored"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part", "effect", "questions"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___StoreReply: _TypeAlias = StoreReply  # noqa: Y015
+
+@_typing.final
+class EffectReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EFFECT_FIELD_NUMBER: _builtins.int
+    FRESH_FIELD_NUMBER: _builtins.int
+    fresh: _builtins.bool
+    """This request has recorded the intent: the effect may happen now."""
+    @_builtins.property
+    def effect(self) -> Global___Effect:
+        """None: there is no entry."""
+
+    def __init__(
+        self,
+        *,
+        effect: Global___Effect | None = ...,
+        fresh: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "fresh", b"fresh"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EffectReply: _TypeAlias = EffectReply  # noqa: Y015
 
 @_typing.final
 class Part(_message.Message):

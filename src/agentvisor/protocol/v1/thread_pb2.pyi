@@ -57,7 +57,6 @@ class Thread(_message.Message):
     ACTIVE_FIELD_NUMBER: _builtins.int
     COMPACTIONS_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
-    EFFECTS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
@@ -89,8 +88,6 @@ class Thread(_message.Message):
     @_builtins.property
     def thread_state(self) -> _containers.RepeatedCompositeFieldContainer[Global___ThreadStateEntry]: ...
     @_builtins.property
-    def effects(self) -> _containers.RepeatedCompositeFieldContainer[Global___EffectEntry]: ...
-    @_builtins.property
     def settings(self) -> _run_pb2.ThreadSettings: ...
     @_builtins.property
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -111,7 +108,6 @@ class Thread(_message.Message):
         active: Global___ActiveAttempt | None = ...,
         compactions: _builtins.int = ...,
         thread_state: _abc.Iterable[Global___ThreadStateEntry] | None = ...,
-        effects: _abc.Iterable[Global___EffectEntry] | None = ...,
         failure: _builtins.str = ...,
         settings: _run_pb2.ThreadSettings | None = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
@@ -119,7 +115,7 @@ class Thread(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "effects", b"effects", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -135,6 +131,8 @@ class Store(_message.Message):
     BLOBS_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
     BONES_FIELD_NUMBER: _builtins.int
+    EFFECTS_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -149,6 +147,10 @@ class Store(_message.Message):
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceChannels]: ...
     @_builtins.property
     def bones(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Bone]: ...
+    @_builtins.property
+    def effects(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Effect]: ...
+    @_builtins.property
+    def questions(self) -> _store_pb2.Questions: ...
     def __init__(
         self,
         *,
@@ -158,10 +160,12 @@ class Store(_message.Message):
         blobs: _abc.Iterable[_store_pb2.Blob] | None = ...,
         channels: _abc.Iterable[Global___NamespaceChannels] | None = ...,
         bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
+        effects: _abc.Iterable[_store_pb2.Effect] | None = ...,
+        questions: _store_pb2.Questions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "orphans", b"orphans", "projections", b"projections"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "orphans", b"orphans", "projections", b"projections", "questions", b"questions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -254,33 +258,6 @@ class ThreadStateEntry(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ThreadStateEntry: _TypeAlias = ThreadStateEntry  # noqa: Y015
-
-@_typing.final
-class EffectEntry(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
-    RESULT_FIELD_NUMBER: _builtins.int
-    scope: _builtins.str
-    key: _builtins.str
-    result: _builtins.bytes
-    def __init__(
-        self,
-        *,
-        scope: _builtins.str = ...,
-        key: _builtins.str = ...,
-        result: _builtins.bytes | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_result", b"_result", "result", b"result"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_result", b"_result", "key", b"key", "result", b"result", "scope", b"scope"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__result: _TypeAlias = _typing.Literal["result"]  # noqa: Y015
-    _WhichOneofArgType__result: _TypeAlias = _typing.Literal["_result", b"_result"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__result) -> _WhichOneofReturnType__result | None: ...
-
-Global___EffectEntry: _TypeAlias = EffectEntry  # noqa: Y015
 
 @_typing.final
 class ReadThread(_message.Message):
@@ -423,6 +400,9 @@ class ReadStorageReply(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     COMPACTIONS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    EFFECTS_FIELD_NUMBER: _builtins.int
+    EFFECT_BYTES_FIELD_NUMBER: _builtins.int
+    INTENDED_EFFECTS_FIELD_NUMBER: _builtins.int
     EXTERNAL_BLOBS_FIELD_NUMBER: _builtins.int
     EXTERNAL_BYTES_FIELD_NUMBER: _builtins.int
     HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
@@ -441,6 +421,10 @@ class ReadStorageReply(_message.Message):
     pending_write_bytes: _builtins.int
     runs: _builtins.int
     compactions: _builtins.int
+    effects: _builtins.int
+    """Entries of the ledger of effects, and how many of them have an unknown outcome (or are happening)."""
+    effect_bytes: _builtins.int
+    intended_effects: _builtins.int
     external_blobs: _builtins.int
     """Blobs in external storage, and the bytes of theirs that are there."""
     external_bytes: _builtins.int
@@ -466,6 +450,9 @@ class ReadStorageReply(_message.Message):
         runs: _builtins.int = ...,
         compactions: _builtins.int = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        effects: _builtins.int = ...,
+        effect_bytes: _builtins.int = ...,
+        intended_effects: _builtins.int = ...,
         external_blobs: _builtins.int = ...,
         external_bytes: _builtins.int = ...,
         history_events: _builtins.int = ...,
@@ -473,7 +460,7 @@ class ReadStorageReply(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "history_bytes", b"history_bytes", "history_events", b"history_events", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,243 @@
+"""The law of `agentvisor.once`, without I/O: intent, effect, result; and what follows from an unknown outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from agentvisor.client import effect_requests as requests
+from agentvisor.client import live_effects
+from agentvisor.client.conversation import Conversation, Paused, inside
+from agentvisor.client.steps import Invoke, Step, Steps, Wait
+from agentvisor.client.strict_json import dump
+from agentvisor.client.tasks import Task
+from agentvisor.client.transport import Transport
+from agentvisor.core.effects import Effect, EffectState, Place
+from agentvisor.core.errors import AgentVisorError, InvalidInput, UnknownOutcome
+from agentvisor.protocol.v1.store_pb2 import StoreReply
+
+KIND = "effect_unknown"
+"""Of the question that a person is asked."""
+
+HOW = 'answer {"done": what the effect returned} where it happened, {"not_done": true} where it did not'
+
+OnUnknown = Literal["ask", "retry", "fail"]
+
+
+class NotDone:
+    """The effect did not happen."""
+
+    def __repr__(self) -> str:
+        return "NOT_DONE"
+
+
+NOT_DONE = NotDone()
+
+
+@dataclass(slots=True)
+class Once:
+    """One call of `once`."""
+
+    place: Place
+    function: Callable[[], object]
+    reconcile: Callable[[], object] | None
+    on_unknown: OnUnknown
+    task: Task | None
+    conversation: Conversation | None
+    transport: Transport
+    awaited: bool = False
+    """The function is known to give something to be awaited, although it does not look like it."""
+    _used: int = field(default=0, init=False)
+    """Interrupts of the task that this effect has used up."""
+
+    def steps(self) -> Steps:
+        """The call, from waiting for another with the same key to its result."""
+        name = (self.place.scope, self.place.key)
+        while (other := live_effects.claim(name)) is not None:
+            yield Wait(other, name)
+        try:
+            return (yield from self._claimed())
+        finally:
+            live_effects.release(name)
+
+    def _claimed(self) -> Steps:
+        reply = yield from self._intend(again=False)
+        effect = requests.entry_of(reply)
+        if effect is None:
+            raise InvalidInput(f"effect {self.place.key!r}: the host has not recorded it")
+        if effect.state is EffectState.DONE:
+            self._replay(effect)
+            return self._result_of(effect)
+        if reply.effect.fresh:
+            return (yield from self._run(effect))
+        return (yield from self._resolve(effect))
+
+    # --- the effect ------------------------------------------------------------------------------------------------
+
+    def _intend(self, *, again: bool) -> Generator[Step, object, StoreReply]:
+        request = requests.intend(self.place, again=again, answers=self._used)
+        try:
+            return cast("StoreReply", (yield request))
+        except AgentVisorError:
+            raise
+        except BaseException as error:
+            # Cancelled while the intent was on its way: it may be recorded, and nothing has happened.
+            self.transport.submit(requests.failed(self.place, error))
+            raise
+
+    def _run(self, effect: Effect) -> Steps:
+        """Make it happen: its intent is durable."""
+        inner: Callable[[], int] = int
+
+        @contextmanager
+        def around() -> Generator[None]:
+            nonlocal inner
+            with ExitStack() as stack:
+                stack.enter_context(inside(self.place.key))
+                if self.task is not None:
+                    inner = stack.enter_context(self.task.counting())
+                yield
+
+        try:
+            self._replay(effect)
+            result = yield Invoke(self.function, around, requests.awaited(self.place))
+        except UnknownOutcome:
+            raise
+        except (Exception, Paused) as error:
+            yield requests.failed(self.place, error)
+            raise
+        self._used += inner()
+        return (yield from self._finish(result))
+
+    def _finish(self, result: object) -> Steps:
+        """It has happened: record what it returned."""
+        try:
+            data = dump(result, f"the result of effect {self.place.key!r}")
+            yield requests.done(self.place, data, self._used)
+        except AgentVisorError as error:
+            if error.code in ("fenced", "unavailable", "internal"):
+                raise  # nothing can be recorded: its outcome is unknown to whoever comes next
+            yield requests.unkept(self.place, error.message, self._used)
+            raise
+        return json.loads(data)
+
+    def _result_of(self, effect: Effect) -> object:
+        self.awaited = effect.awaited
+        if effect.unkept:
+            raise InvalidInput(f"effect {self.place.key!r} is done, but what it returned was not kept: {effect.unkept}")
+        return json.loads(effect.result)
+
+    # --- an unknown outcome ----------------------------------------------------------------------------------------
+
+    def _resolve(self, effect: Effect) -> Steps:
+        self.awaited = effect.awaited
+        answer = self._replay(effect)
+        if effect.asked:  # from then on a person decides: what the person is asked must not depend on the moment
+            return (yield from self._ask(effect, answer))
+        if self.reconcile is not None:
+            try:
+                found = yield Invoke(self.reconcile)
+            except UnknownOutcome:
+                pass
+            else:
+                if isinstance(found, NotDone):
+                    return (yield from self._again())
+                return (yield from self._finish(found))
+        match self.on_unknown:
+            case "retry":
+                return (yield from self._again())
+            case "fail":
+                raise UnknownOutcome(f"{_told(effect)}; {HOW_TO_DECIDE}", key=self.place.key)
+            case "ask":
+                return (yield from self._ask(effect, None))
+
+    def _again(self) -> Steps:
+        reply = yield from self._intend(again=True)
+        effect = requests.entry_of(reply)
+        if effect is None or not reply.effect.fresh:
+            raise UnknownOutcome(f"effect {self.place.key!r} was decided elsewhere meanwhile", key=self.place.key)
+        self.awaited = False
+        self._used = effect.answers
+        return (yield from self._run(effect))
+
+    def _ask(self, effect: Effect, last: object) -> Steps:
+        if self.task is None and self.conversation is None:
+            raise UnknownOutcome(f"{_told(effect)}; nobody can be asked here: {HOW_TO_DECIDE}", key=effect.place.key)
+        yield requests.asked(self.place)
+        wrong = _wrong(last, self.place.key) if last is not None else ""
+        number = 0
+        while True:
+            answer = yield from self._answer(effect, _question(effect, wrong), number)
+            wrong = _wrong(answer, self.place.key)
+            number += 1
+            if not wrong:
+                break
+        given = cast("Mapping[str, object]", answer)
+        if "done" in given:
+            return (yield from self._finish(given["done"]))
+        return (yield from self._again())
+
+    def _answer(self, effect: Effect, question: dict[str, object], number: int) -> Steps:
+        if self.task is not None:
+            answer = self.task.ask(question)
+            self._used += 1
+            return answer
+        if self.conversation is None:
+            raise UnknownOutcome
+        # An answer is about one intent: where the effect is tried again, and lost again, it is asked about again.
+        by = effect.by
+        name = f"{self.place.key}?{by.run_id}.{by.attempt}.{by.now_ms}.{number}"
+        asking = self.conversation.asked(name, KIND, dump(question, "the question"))
+        return (yield from cast("Steps", asking))
+
+    def _replay(self, effect: Effect) -> object:
+        """Use up what this effect has used up before: the interrupts of a task are counted anew each time it runs."""
+        last: object = None
+        while self.task is not None and self._used < effect.answers:
+            last = self.task.ask(_question(effect, ""))
+            self._used += 1
+        return last
+
+
+HOW_TO_DECIDE = "look whether it happened, give once a reconcile function or another on_unknown, or forget it"
+
+
+def _told(effect: Effect) -> str:
+    by = effect.by
+    return (
+        f"it is not known whether effect {effect.place.key!r} happened: attempt {by.attempt} of run {by.run_id} was "
+        "about to do it and ended before it could say"
+    )
+
+
+def _question(effect: Effect, wrong: str) -> dict[str, object]:
+    by = effect.by
+    at = datetime.fromtimestamp(by.now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    question: dict[str, object] = {
+        "kind": KIND,
+        "key": effect.place.key,
+        "message": f"{_told(effect)}.",
+        "intended_at": at,
+        "run_id": by.run_id,
+        "attempt": by.attempt,
+        "how_to_answer": HOW,
+    }
+    return {**question, "error": wrong} if wrong else question
+
+
+def _wrong(answer: object, key: str) -> str:
+    """Why an answer decides nothing; empty where it does."""
+    if not isinstance(answer, Mapping):
+        return f"the answer was {str(answer)[:100]!r}: {HOW}"
+    given = cast("Mapping[str, object]", answer)
+    if given.get("key", key) != key:
+        return f"the answer was for effect {str(given.get('key'))[:100]!r}: {HOW}"
+    if given.get("not_done") is True and "done" not in given:
+        return ""
+    if "done" in given and "not_done" not in given:
+        return ""
+    return f"the answer had {', '.join(sorted(map(str, given)))[:100] or 'nothing'}: {HOW}"

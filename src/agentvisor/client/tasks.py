@@ -1,0 +1,41 @@
+"""The task of a framework in which code runs: how the SDK learns of it without knowing any framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from agentvisor.core.effects import Place
+
+
+class Task(Protocol):
+    """A task of a framework, as far as effects need it."""
+
+    def place(self, key: str) -> Place:
+        """Where an effect of this task belongs."""
+        ...
+
+    def ask(self, value: object) -> object:
+        """Pause the run with a question, or return the answer: in the framework's own way and order."""
+        ...
+
+    def counting(self) -> AbstractContextManager[Callable[[], int]]:
+        """While it lasts, count the questions that come up in this task."""
+        ...
+
+
+Find = Callable[[], Task | None]
+
+_finders: list[Find] = []
+
+
+def find_with(find: Find) -> None:
+    """Look for the current task with this, too."""
+    if find not in _finders:
+        _finders.append(find)
+
+
+def current_task() -> Task | None:
+    """The innermost task whose checkpoints are stored; None in plain code."""
+    return next((task for find in _finders if (task := find()) is not None), None)

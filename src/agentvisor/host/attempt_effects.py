@@ -1,0 +1,141 @@
+"""Effects and questions of one live attempt: checked at the door, journalled, and answered once they are durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import time
+from uuid import uuid4
+
+from agentvisor.core import effects
+from agentvisor.core.effects import MAX_KEY, By, Effect, EffectState, ForgetEffect, Place
+from agentvisor.core.errors import Conflict, InvalidInput
+from agentvisor.core.ids import RunId
+from agentvisor.core.questions import Answer, Ask, Question
+from agentvisor.core.records import Operation
+from agentvisor.core.thread import Thread
+from agentvisor.host.door import Door
+from agentvisor.protocol.effects import effect_to_message, place_of, questions_to_message
+from agentvisor.protocol.v1 import run_pb2, store_pb2
+
+CHECKPOINT_SECONDS = 30.0
+"""How long an effect waits for the checkpoint that its task begins from, which is on its way as a rule."""
+
+_MAX_SCOPE = 8_192
+
+
+class AttemptEffects:
+    """The part of an attempt's store that `agentvisor.once` and `agentvisor.interrupt` speak with."""
+
+    def __init__(
+        self, thread: Thread, log: Callable[[list[Operation]], asyncio.Future[None]], door: Callable[[], Door]
+    ) -> None:
+        self._thread = thread
+        self._log = log
+        self._door = door
+        self._came = asyncio.Event()
+
+    def checkpoint_came(self) -> None:
+        """A checkpoint was logged: what waits for it looks again."""
+        self._came.set()
+        self._came = asyncio.Event()
+
+    async def effect(self, asked: store_pb2.EffectRequest) -> store_pb2.StoreReply:
+        """Change the ledger as far as that is allowed; answered with the entry as it is then."""
+        place = _checked(place_of(asked))
+        ledger = self._thread.store.effects
+        if asked.WhichOneof("kind") == "forget":
+            if ledger.get(place.scope, place.key) is not None:
+                await self._log([ForgetEffect(place.scope, place.key)])
+            return store_pb2.StoreReply(effect=store_pb2.EffectReply())
+        if asked.WhichOneof("kind") == "intend":
+            await self._until_stored(place)
+        known = ledger.get(place.scope, place.key)
+        changed = self._changed(known, place, asked)
+        if changed is not None:
+            self._door().check_effect(changed, known)
+            await self._log([changed])
+        entry = changed or known
+        fresh = changed is not None and changed.state is EffectState.INTENDED
+        message = effect_to_message(entry) if entry is not None else None
+        return store_pb2.StoreReply(effect=store_pb2.EffectReply(effect=message, fresh=fresh))
+
+    def _changed(self, known: Effect | None, place: Place, asked: store_pb2.EffectRequest) -> Effect | None:
+        match asked.WhichOneof("kind"):
+            case "intend":
+                return effects.intended(known, place, self._by(), again=asked.intend, answers=asked.answers)
+            case "result" | "unkept":
+                return effects.done(
+                    known, place, self._by(), result=asked.result, unkept=asked.unkept, answers=asked.answers
+                )
+            case "failure":
+                told = asked.failure
+                return effects.failed(known, error_type=told.type, error_message=told.message)
+            case "asked":
+                return effects.noted(known, asked=True)
+            case "awaited":
+                return effects.noted(known, awaited=True)
+            case "look_up":
+                return None
+            case kind:
+                raise InvalidInput(f"this host does not know the effect request {kind}: it may be older than the SDK")
+
+    async def _until_stored(self, place: Place) -> None:
+        """Wait for the checkpoint that the task begins from: without it, the task would begin from another one.
+
+        In the log it is before the intent, and so durable before the effect happens.
+        """
+        if place.checkpoint_id is None:
+            return
+        checkpoints = self._thread.store.checkpoints
+        try:
+            async with asyncio.timeout(CHECKPOINT_SECONDS):
+                while place.checkpoint_id not in checkpoints.get(place.namespace, {}):
+                    await self._came.wait()
+        except TimeoutError:
+            raise Conflict(
+                f"effect {place.key!r}: checkpoint {place.checkpoint_id}, from which its task runs, has not been "
+                f"stored for {CHECKPOINT_SECONDS:.0f} seconds, so that the task would not be known again after a "
+                'restart: run the graph with durability="sync" or "async", with AgentVisorCheckpointer'
+            ) from None
+
+    async def question(self, asked: store_pb2.QuestionRequest) -> store_pb2.StoreReply:
+        """Ask, answer or read; answered with all of the thread's questions."""
+        questions = self._thread.store.questions
+        match asked.WhichOneof("kind"):
+            case "ask":
+                one = asked.ask
+                if not any(known.name == one.name for known in questions.asked.values()):
+                    question = Question(uuid4().hex, one.name, one.kind, one.value, int(time() * 1000))
+                    ask = Ask(question, b"" if questions.asked else self._input())
+                    self._door().check_question(ask)
+                    await self._log([ask])
+            case "answer":
+                answer = Answer(asked.answer.id, asked.answer.answer, self._by().run_id)
+                known = questions.asked.get(answer.id)
+                if known is None or (known.answer is not None and known.answered_by != answer.run_id):
+                    raise Conflict(f"question {answer.id[:80]!r} does not wait for an answer (any more)")
+                self._door().check_answer(answer)
+                await self._log([answer])
+            case _:
+                pass
+        return store_pb2.StoreReply(questions=questions_to_message(questions))
+
+    def _input(self) -> bytes:
+        active = self._thread.active
+        run = self._thread.runs.get(active.run_id) if active is not None else None
+        return run_pb2.RunSpec.FromString(run.spec.body).input if run is not None else b""
+
+    def _by(self) -> By:
+        active = self._thread.active
+        run_id, attempt = active.id if active is not None else (RunId(""), 0)
+        return By(run_id, attempt, int(time() * 1000))
+
+
+def _checked(place: Place) -> Place:
+    """A guest's words, which may be anything."""
+    if not 0 < len(place.key) <= MAX_KEY:
+        raise InvalidInput(f"the key of an effect has 1 to {MAX_KEY} characters, not {len(place.key)}", field="key")
+    if len(place.scope) + len(place.namespace) > _MAX_SCOPE:
+        raise InvalidInput(f"the scope of effect {place.key!r} is over {_MAX_SCOPE} characters", field="scope")
+    return place

@@ -1,0 +1,39 @@
+"""A plain agent asks with `agentvisor.interrupt`, and goes on with the answer in a process of its own."""
+
+import pytest
+from tests.flow.charging import questions, resumed
+from tests.flow.conftest import Project
+from tests.flow.deaths import VictimThread
+
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("place", ["", "after send"])
+def test_a_plain_agent_asks_and_goes_on_with_the_answers(warm_victims: Project, place: str) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    thread.ended(thread.call("charges:talks", "tea"))
+    if place:
+        thread.tell("strike", place)
+    for number, answer in enumerate(("Ann", "yes", 5)):
+        (asked,) = questions(thread)
+        assert asked["value"] == {"ask": ("name", "sure", "rating")[number]}
+        assert thread.status() == "interrupted"
+        ended = thread.ended(resumed(thread, "plain", answer))
+    assert ended["status"] == "success", ended["error"]
+    assert thread.client.threads.get_state(thread.id)["values"] == {
+        "sent": {"to": "Ann", "sure": "yes"}, "rating": 5, "given": "tea",
+    }  # fmt: skip
+    assert thread.did()["sent Ann"] == 1
+    assert questions(thread) == []
+    assert thread.status() == "idle"
+
+
+def test_a_new_input_begins_anew_without_the_old_answers(warm_victims: Project) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    thread.ended(thread.call("charges:talks", "tea"))
+    thread.ended(resumed(thread, "plain", "Ann"))
+    thread.ended(thread.call("charges:talks", "coffee"))
+    (asked,) = questions(thread)
+    assert asked["value"] == {"ask": "name"}
+    refused = thread.ended(resumed(thread, "plain", {"not": "an id"}))
+    assert refused["status"] == "success", "any JSON is an answer where one question waits"
