@@ -33,6 +33,8 @@ from agentvisor.host.ports import Port, require_free
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.sandboxes import Sandbox
+from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
@@ -62,10 +64,13 @@ class Host:
 
 
 @asynccontextmanager
-async def running_host(config: Config, client: Client, *, drain: float = 0.0) -> AsyncGenerator[Host]:
+async def running_host(
+    config: Config, client: Client, *, drain: float = 0.0, sandbox: Sandbox = start_process
+) -> AsyncGenerator[Host]:
     """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
 
     `drain`: seconds that a run has, at the end, to come to a point where nothing of it would run twice.
+    `sandbox`: what starts its guests.
     """
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
@@ -78,7 +83,7 @@ async def running_host(config: Config, client: Client, *, drain: float = 0.0) ->
     async with AsyncExitStack() as stack:
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
-        guests = await stack.enter_async_context(Guests(config))
+        guests = await stack.enter_async_context(Guests(config, sandbox))
         services = AttemptServices(
             reader=ThreadReader(client),
             guests=guests,
@@ -179,9 +184,9 @@ def _defaults(config: Config) -> ThreadDefaults:
     )
 
 
-def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox = start_process) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
-    asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready)))
+    asyncio.run(_until_signalled(_dev(config, reload=reload, ready=ready, sandbox=sandbox)))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
@@ -189,7 +194,7 @@ def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     asyncio.run(_until_signalled(_serve(config, ready=ready)))
 
 
-async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox) -> None:
     _require_ports(config)
     require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
@@ -205,7 +210,7 @@ async def _dev(config: Config, *, reload: bool, ready: Callable[[str], None]) ->
             address = server.address
         client = await connect(address, config.temporal.namespace)
         await require_search_attributes(client)
-        host = await stack.enter_async_context(running_host(config, client))
+        host = await stack.enter_async_context(running_host(config, client, sandbox=sandbox))
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)
