@@ -4,7 +4,7 @@ The fixtures come with the package's pytest plugin (`agentvisor.testing.plugin`)
 `agentvisor.testing.langgraph` and `agentvisor.testing.strands`.
 """
 
-from agentvisor.testing.faults import Fault, delay, kill, stop
+from agentvisor.testing.faults import Fault, delay, kill, points, stop
 from agentvisor.testing.script import Call, call
 
-__all__ = ["Call", "Fault", "call", "delay", "kill", "stop"]
+__all__ = ["Call", "Fault", "call", "delay", "kill", "points", "stop"]

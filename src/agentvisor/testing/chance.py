@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from agentvisor.testing.faults import ANY, Fault, Point, Target, When
+from agentvisor.testing.faults import ANY, Fault, Point, Target, points
 
-WHEN: tuple[When, ...] = ("before", "after")
 MOST_STOPPED = 1.0
 
 
@@ -33,10 +32,10 @@ class Chance:
 
         Kills; with `stops`, about one in three is a stop of up to a second instead.
         """
-        points = [Point(when, operation, n) for operation in operations for n in range(1, within + 1) for when in WHEN]
+        places = [place for operation in operations for place in points(within, operation)]
         drawn = tuple(
-            self._fault(point, self.random.choice(list(targets)), stops=stops)
-            for point in self.random.sample(points, count)
+            self._fault(Point.parse(place), self.random.choice(list(targets)), stops=stops)
+            for place in self.random.sample(places, count)
         )
         self.drawn += drawn
         return drawn

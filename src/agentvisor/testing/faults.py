@@ -91,6 +91,11 @@ class Fault:
         )
 
 
+def points(count: int, operation: str = ANY) -> list[str]:
+    """Before and after each of the first `count` operations: an agent that survives a kill at all of them survives."""
+    return [str(Point(when, operation, number)) for number in range(1, count + 1) for when in get_args(When)]
+
+
 def kill(at: str, target: Target = "agent") -> Fault:
     """SIGKILL: the agent's process, its guest (and so all agents in it), the host, or the Temporal server."""
     return Fault("kill", Point.parse(at), target)

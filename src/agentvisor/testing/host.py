@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -82,7 +83,7 @@ class Host:
         return self._process.is_alive
 
     def start(self) -> None:
-        """Start it if it does not run; return when it takes runs."""
+        """Start it if it does not run; return when it takes runs. In the main thread: with another it would end."""
         if not self._process.is_alive:
             self._process.end(signal.SIGKILL)
             self._process.start()
@@ -132,7 +133,8 @@ class Host:
         end = monotonic() + ANSWER_SECONDS
         may_repeat = not path.endswith("/runs")
         while True:
-            self.start()
+            if threading.current_thread() is threading.main_thread():
+                self.start()
             try:
                 answer = self._http.request(method, path, json=body)
             except httpx.TransportError as error:

@@ -170,7 +170,9 @@ def _about(request: StoreRequest) -> dict[str, object]:
     match request.WhichOneof("kind"):
         case "put":
             checkpoint = request.put.checkpoint
-            step = checkpoint.metadata.fields["step"].number_value if "step" in checkpoint.metadata.fields else None
+            step = (
+                int(checkpoint.metadata.fields["step"].number_value) if "step" in checkpoint.metadata.fields else None
+            )
             return {"checkpoint_id": checkpoint.checkpoint_id, "namespace": checkpoint.namespace, "step": step}
         case "put_writes":
             writes = request.put_writes
