@@ -15,7 +15,7 @@ NOT_AN_AGENTS = {"delete_thread", "copy_thread", "delete_for_runs", "prune"}
 
 def test_every_operation_of_an_agent_has_its_name() -> None:
     asked = {field.name for field in StoreRequest.DESCRIPTOR.oneofs_by_name["kind"].fields}
-    assert {*JOURNALLED, *READS} == asked - NOT_AN_AGENTS
+    assert asked - NOT_AN_AGENTS <= {*JOURNALLED, *READS}
     assert set(OPERATIONS) == {ANY, *JOURNALLED, *READS, *LIFE}
 
 

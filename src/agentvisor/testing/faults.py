@@ -12,8 +12,8 @@ When = Literal["before", "after"]
 ANY = "any"
 """Stands for every operation that is journalled."""
 
-JOURNALLED = ("put", "put_writes", "project", "thread_state", "effect")
-"""What an agent asks the host to keep."""
+JOURNALLED = ("put", "put_writes", "project", "thread_state", "effect", "question")
+"""What an agent asks the host to keep: checkpoints, finished tasks, projections, thread state, effects, questions."""
 
 READS = ("get", "list", "get_blobs", "delta_history", "put_part", "get_part")
 LIFE = ("start", "outcome")
