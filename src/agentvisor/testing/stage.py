@@ -32,13 +32,14 @@ class Stage:
 
     def host(self, project: Project, settings: Mapping[str, object], root: Path) -> Host:
         """The running host of a project with these settings; paths are relative to `root`."""
-        key = json.dumps([str(project) if isinstance(project, Path) else project, dict(settings)], sort_keys=True)
+        place, agents = _place(project, root)
+        wanted = {**settings, **agents}
+        key = json.dumps([str(place), wanted], sort_keys=True)
         host = self._hosts.get(key)
         if host is None:
             folder = self._folder / f"host-{len(self._hosts)}"
             folder.mkdir(parents=True)
-            host = Host(_place(project, root, folder), self.temporal, folder, settings)
-            self._hosts[key] = host
+            host = self._hosts[key] = Host(place, self.temporal, folder, wanted)
         host.start()
         return host
 
@@ -52,15 +53,11 @@ class Stage:
                 self._temporal.stop()
 
 
-def _place(project: Project, root: Path, folder: Path) -> Path:
-    """Where the configuration is; agents that are given in code get one."""
+def _place(project: Project, root: Path) -> tuple[Path, dict[str, object]]:
+    """Where the configuration is, and the agents that are given in code: these live in the root folder."""
     if isinstance(project, Path | str):
-        return root / project
-    agents = {name: _agent(agent, root) for name, agent in project.items()}
-    file = folder / "agentvisor.yaml"
-    # JSON is YAML.
-    file.write_text(json.dumps({"agents": agents}))
-    return file
+        return root / project, {}
+    return root, {"agents": {name: _agent(agent, root) for name, agent in project.items()}}
 
 
 def _agent(agent: object, root: Path) -> dict[str, object]:
