@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,12 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 from langgraph.prebuilt import create_react_agent
+from langgraph.types import Send
 
 from agentvisor.langgraph import RepairMiddleware, repair_hook, repair_messages
 
@@ -188,3 +191,40 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_conversation_in_a_delta_channel_is_repaired_too() -> None:
+    tools = Tools()
+
+    class State(TypedDict):
+        messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer)]
+
+    def model(state: State) -> dict[str, Any]:
+        first = not any(isinstance(one, AIMessage) for one in state["messages"])
+        return {"messages": [calling("q", "s", id="ai-1") if first else AIMessage("done", id="ai-2")]}
+
+    def route(state: State) -> Any:
+        last = state["messages"][-1]
+        return [Send(name, {"id": id_}) for name, id_ in (("quick", "q"), ("stuck", "s"))] if last.tool_calls else END
+
+    def quick(_: Any) -> dict[str, Any]:
+        tools.quick()
+        return {"messages": [ToolMessage("quick is done", tool_call_id="q", id="t-q")]}
+
+    def stuck(_: Any) -> dict[str, Any]:
+        return {"messages": [ToolMessage(tools.stuck(), tool_call_id="s", id="t-s")]}
+
+    builder = StateGraph(State)
+    for name, node in (("repair", repair_hook), ("model", model), ("quick", quick), ("stuck", stuck)):
+        builder.add_node(name, node)  # type: ignore[call-overload]
+    builder.add_edge(START, "repair")
+    builder.add_edge("repair", "model")
+    builder.add_conditional_edges("model", route, ["quick", "stuck", END])
+    for name in ("quick", "stuck"):
+        builder.add_edge(name, "repair")
+    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(KeyboardInterrupt):
+        graph.invoke({"messages": [HumanMessage("look", id="h-1")]}, CONFIG, durability="sync")
+    values = graph.invoke({"messages": [HumanMessage("and?", id="h-2")]}, CONFIG, durability="sync")
+    expected = ["human", "ai", "tool q success", "tool s error", "human", "ai"]
+    assert shown(values["messages"]) == shown(graph.get_state(CONFIG).values["messages"]) == expected

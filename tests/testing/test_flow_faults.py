@@ -11,6 +11,12 @@ from agentvisor.testing.host import Host
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(180)]
 
 Did = Callable[[str], Counter[str]]
+
+
+def slow(fault: Fault, endings: list[str]) -> object:
+    return pytest.param(fault, endings, marks=pytest.mark.slow)
+
+
 GIVEN = {"messages": [{"role": "user", "content": "Refund order 7."}]}
 
 
@@ -19,17 +25,17 @@ GIVEN = {"messages": [{"role": "user", "content": "Refund order 7."}]}
     [
         (kill(at="before:put_writes:2"), ["agent_signal", "completed"]),
         (kill(at="after:put_writes:2"), ["agent_signal", "completed"]),
-        (kill(at="after:put:3"), ["agent_signal", "completed"]),
+        slow(kill(at="after:put:3"), ["agent_signal", "completed"]),
         (kill(at="after:start:1"), ["agent_signal", "completed"]),
-        (kill(at="before:outcome:1", target="guest"), ["guest_gone", "completed"]),
+        slow(kill(at="before:outcome:1", target="guest"), ["guest_gone", "completed"]),
         (kill(at="after:any:6", target="guest"), ["guest_gone", "completed"]),
-        (kill(at="before:start:1", target="guest"), ["guest_gone", "completed"]),
+        slow(kill(at="before:start:1", target="guest"), ["guest_gone", "completed"]),
         (kill(at="after:any:6", target="host"), ["host_gone", "completed"]),
         (kill(at="after:put:3", target="temporal"), None),
         (stop(at="after:put:3", seconds=0.5), ["completed"]),
-        (stop(at="after:put:3", target="guest", seconds=8), ["guest_unresponsive", "completed"]),
-        (stop(at="after:put:3", target="host", seconds=4), ["host_gone", "completed"]),
-        (stop(at="before:put:3", target="temporal", seconds=1), ["completed"]),
+        slow(stop(at="after:put:3", target="guest", seconds=8), ["guest_unresponsive", "completed"]),
+        slow(stop(at="after:put:3", target="host", seconds=4), ["host_gone", "completed"]),
+        slow(stop(at="before:put:3", target="temporal", seconds=1), ["completed"]),
         (delay(at="before:put:2", seconds=0.3), ["completed"]),
     ],
     ids=str,

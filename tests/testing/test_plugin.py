@@ -70,6 +70,13 @@ def test_a_failure_names_the_faults_that_were_drawn_and_the_command_that_draws_t
     assert f"DRAWN {drawn[1]}" not in run_pytest(folder, again[1], "--agentvisor-seed", other).stdout
 
 
+def test_where_only_the_sdk_is_installed_it_says_what_to_install(folder: Path) -> None:
+    (folder / "conftest.py").write_text("import sys\nsys.modules['psutil'] = None\n")
+    (folder / "agentvisor.yaml").touch()
+    (folder / "test_none.py").write_text("def test_it(agentvisor_host):\n    pass\n")
+    assert "psutil is missing: pip install 'agentvisor[host]'" in run_pytest(folder).stdout
+
+
 def test_without_a_project_it_says_where_it_looked(folder: Path) -> None:
     (folder / "test_none.py").write_text("def test_it(agentvisor_host):\n    pass\n")
     ran = run_pytest(folder)

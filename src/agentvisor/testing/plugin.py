@@ -62,7 +62,12 @@ def agentvisor_settings() -> dict[str, object]:
 @pytest.fixture(scope="session")
 def agentvisor_stage(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
     """What the hosts of a session share: a Temporal server, which is started when the first host is."""
-    from agentvisor.testing.stage import Stage
+    try:
+        from agentvisor.testing.stage import Stage
+    except ModuleNotFoundError as error:
+        raise pytest.UsageError(
+            f"the host's packages are needed, and {error.name} is missing: pip install 'agentvisor[host]'"
+        ) from error
 
     stage = Stage(tmp_path_factory.mktemp("agentvisor"))
     try:
