@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -20,13 +20,30 @@ from agentvisor._langgraph import delta_names
 from agentvisor._langgraph.addressing import config_of, name_of, query_of
 from agentvisor._langgraph.calls import Calls
 from agentvisor._langgraph.default_config import install_default_config
+from agentvisor._langgraph.repair import repair_messages
+from agentvisor._langgraph.repair_hook import repair_hook
 from agentvisor._langgraph.serialising import load_history, load_tuple
 from agentvisor._langgraph.versions import next_version
 from agentvisor.client.connection import Connection, connect, own_thread
 from agentvisor.client.reads import start_of_list
 from agentvisor.client.transport import Transport
 
-__all__ = ["AgentVisorCheckpointer", "install_default_config"]
+if TYPE_CHECKING:
+    # At run time it is imported when it is asked for: langchain may not be installed.
+    from agentvisor._langgraph.repair_middleware import RepairMiddleware
+
+__all__ = ["AgentVisorCheckpointer", "RepairMiddleware", "install_default_config", "repair_hook", "repair_messages"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "RepairMiddleware":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from agentvisor._langgraph.repair_middleware import RepairMiddleware
+    except ModuleNotFoundError as error:
+        why = f"RepairMiddleware is for langchain's create_agent, and {error.name} is missing: pip install langchain"
+        raise ImportError(why) from error
+    return RepairMiddleware
 
 
 class AgentVisorCheckpointer(BaseCheckpointSaver[str]):

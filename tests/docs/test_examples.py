@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from langgraph_sdk import get_sync_client
+from tests.docs.blocks import ROOT, blocks_of
 from tests.support.dev_process import AGENTVISOR
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
@@ -57,7 +58,12 @@ def run(command: list[str], host: HostProcess) -> subprocess.CompletedProcess[st
 
 
 def test_every_example_is_tried_here() -> None:
-    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {"langgraph", "function"}
+    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {"langgraph", "function", "testing"}
+
+
+def test_the_testing_example_is_what_the_page_shows_and_its_test_runs() -> None:
+    shown = {block.name: block.text for block in blocks_of(ROOT / "docs" / "testing.md") if block.name}
+    assert shown == {file.name: file.read_text() for file in (EXAMPLES / "testing").glob("*.py")}
 
 
 def test_the_langgraph_example_does_what_it_says_and_repeats_no_finished_check_when_it_is_killed(start: Start) -> None:

@@ -16,6 +16,9 @@ from langgraph_sdk.client import SyncLangGraphClient
 from tests.support.host_process import HostProcess
 from tests.support.temporal import TemporalProcess
 
+from agentvisor.testing.host import Host
+from agentvisor.testing.stage import Stage
+
 AGENTS = Path(__file__).parent / "agents"
 START_METHODS = ("zygote", "exec")
 
@@ -55,6 +58,8 @@ class Project:
         self.gate = folder / "gate"
         """Agents wait for this file where a test says so."""
         self.hosts: list[HostProcess] = []
+        self.tested: Host | None = None
+        """The host that agentvisor.testing has started."""
         self.more: dict[str, str] = {}
         """Further agents: name to entrypoint."""
         self._settings = CONFIG.format(queue=f"flow-{uuid4()}", start_method=start_method)
@@ -67,16 +72,20 @@ class Project:
         self, environment: dict[str, str] | None = None, *, command: str = "dev", **agent_environment: str
     ) -> HostProcess:
         """A host that is not started yet."""
-        given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **agent_environment}
-        agents = {
-            name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
-            | ({"framework": _FRAMEWORKS[place.partition(":")[2]]} if place.partition(":")[2] in _FRAMEWORKS else {})
-            for name, place in {**self.names, **self.more}.items()
-        }
+        agents = self.agents(**agent_environment)
         (self.folder / "agentvisor.yaml").write_text(f"agents: {json.dumps(agents)}\n{self._settings}")
         host = HostProcess(self.folder, self.temporal, environment or {}, command=command)
         self.hosts.append(host)
         return host
+
+    def agents(self, **environment: str) -> dict[str, object]:
+        """The agents as a configuration names them."""
+        given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **environment}
+        return {
+            name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
+            | ({"framework": _FRAMEWORKS[place.partition(":")[2]]} if place.partition(":")[2] in _FRAMEWORKS else {})
+            for name, place in {**self.names, **self.more}.items()
+        }
 
     def effects(self) -> list[dict[str, object]]:
         if not self.effects_file.exists():
@@ -96,7 +105,7 @@ class Project:
         return [int(str(one["pid"])) for one in self.effects() if one["what"] == what][-1]
 
 
-def client_of(host: HostProcess) -> SyncLangGraphClient:
+def client_of(host: HostProcess | Host) -> SyncLangGraphClient:
     """LangGraph's own client."""
     return _client(host.url)
 
@@ -209,6 +218,22 @@ def victims(victim_hosts: Callable[[str], Project], start_method: str) -> Projec
 def warm_victims(victim_hosts: Callable[[str], Project]) -> Project:
     """The same, where how processes start makes no difference to what is shown."""
     return victim_hosts("zygote")
+
+
+@pytest.fixture(scope="session")
+def tested_hosts(tmp_path_factory: pytest.TempPathFactory, agentvisor_stage: Stage) -> Callable[[str], Project]:
+    """The same agents on hosts of agentvisor.testing, whose tests say at which operation what is killed."""
+
+    @cache
+    def of(start_method: str) -> Project:
+        folder = tmp_path_factory.mktemp(f"tested-{start_method}")
+        names = {"graph": "victims.py:make", "call": "victims.py:call"}
+        project = Project(folder, agentvisor_stage.temporal.address, start_method, names)
+        agents = project.agents(FOLDER=str(folder))
+        project.tested = agentvisor_stage.host(agents, {"guest.start_method": start_method}, folder)
+        return project
+
+    return of
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import os
 import signal
 from collections import Counter
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
@@ -15,6 +15,11 @@ import pytest
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
+
+from agentvisor.testing.faults import JOURNALLED, Fault
+from agentvisor.testing.host import Host
+from agentvisor.testing.record import Operation
+from agentvisor.testing.thread import Thread
 
 VICTIMS = {"graph": "victims.py:make", "call": "victims.py:function"}
 SECONDS = 30.0
@@ -30,13 +35,13 @@ warm_by_default = pytest.mark.parametrize("start_method", ["zygote", pytest.para
 class VictimThread:
     """A thread whose agents die: `graph` and `call` start runs, the rest says what became of them."""
 
-    def __init__(self, project: Project, host: HostProcess, thread_id: str = "") -> None:
+    def __init__(self, project: Project, host: HostProcess | Host, thread_id: str = "") -> None:
         self.project = project
         self.id = thread_id or uuid4().hex
         self.on(host)
         self.client.threads.create(thread_id=self.id, if_exists="do_nothing")
 
-    def on(self, host: HostProcess) -> None:
+    def on(self, host: HostProcess | Host) -> None:
         """Speak with this host from now on."""
         self.host = host
         self.client = client_of(host)
@@ -90,6 +95,20 @@ class VictimThread:
     def status(self) -> str:
         return str(self.client.threads.get(self.id)["status"])
 
+    # --- on a host that agentvisor.testing has started ---------------------------------------------------------------
+
+    def inject(self, *faults: Fault) -> None:
+        """Let these happen to this thread's agents, from now on."""
+        self._tested().inject(*faults)
+
+    def acknowledged(self) -> list[Operation]:
+        """The journalled operations that the host acknowledged so far."""
+        return [one for one in self._tested().operations if one.when == "after" and one.name in JOURNALLED]
+
+    def _tested(self) -> Thread:
+        assert isinstance(self.host, Host)
+        return self.host.thread(self.id)
+
     # --- outside ---------------------------------------------------------------------------------------------------
 
     def tell(self, name: str, text: str = "") -> None:
@@ -122,10 +141,6 @@ class VictimThread:
         said = [what.removeprefix("stored ") for what in self.did() if what.startswith("stored ")]
         return {one for one in said if not one.startswith("step ")}
 
-    def operations(self) -> int:
-        """Journalled operations that were acknowledged so far."""
-        return sum(count for what, count in self.did().items() if what.startswith("operation "))
-
     def until_it(self, what: str, times: int = 1) -> int:
         """Wait until the thread's agents did something so often; the process of the last one."""
         try:
@@ -149,9 +164,9 @@ def victim_host(
     return project.host(environment, FOLDER=str(project.folder))
 
 
-def points(operations: int) -> list[str]:
-    """Where to kill (the sign "kill"): before and after each operation."""
-    return [f"{when}:{number}" for number in range(1, operations + 1) for when in ("before", "after")]
+def written(operation: Operation) -> list[str]:
+    """The channels that it wrote pending writes to."""
+    return [str(channel) for channel in cast("list[object]", operation.about.get("channels", []))]
 
 
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:

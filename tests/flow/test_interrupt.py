@@ -1,10 +1,13 @@
 """A question pauses a run; its answer comes with a new one, is used once, and outlives every death in between."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, points, warm_by_default
+from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, warm_by_default, written
+
+from agentvisor.testing import kill, points
 
 pytestmark = pytest.mark.flow
 
@@ -56,29 +59,32 @@ ANSWERED = [("slow_tools", "answered yes", "answer"), ("questions", "money took 
 
 def answered(project: Project, graph: str, point: str) -> tuple[VictimThread, list[str], int]:
     """Answer whatever a graph asks, with a kill at that point of the answering run; endings, operations of that run."""
-    thread = VictimThread(project, project.hosts[0])
+    assert project.tested is not None
+    thread = VictimThread(project, project.tested)
     thread.tell("gate")
     thread.ended(thread.graph(graph, {}))
-    before = thread.operations()
-    thread.tell("kill", point)
+    before = len(thread.acknowledged())
+    if point:
+        thread.inject(kill(at=point))
     asked = thread.client.threads.get_state(thread.id)["interrupts"]
     run = thread.ended(thread.graph(graph, None, command={"resume": {one["id"]: "yes" for one in asked}}))
     assert run["status"] == "success"
-    return thread, [one["ending"] for one in run["attempts"]], thread.operations() - before
+    return thread, [one["ending"] for one in run["attempts"]], len(thread.acknowledged()) - before
 
 
 @pytest.mark.parametrize("graph, did, channel", ANSWERED)
 def test_an_answer_is_used_once_wherever_the_agent_dies(
-    warm_victims: Project, graph: str, did: str, channel: str
+    tested_hosts: Callable[[str], Project], graph: str, did: str, channel: str
 ) -> None:
-    undisturbed, _, operations = answered(warm_victims, graph, "")
+    project = tested_hosts("zygote")
+    undisturbed, _, operations = answered(project, graph, "")
 
     def check(point: str) -> None:
-        thread, endings, _ = answered(warm_victims, graph, point)
+        thread, endings, _ = answered(project, graph, point)
         assert endings == ["agent_signal", "completed"], point
         assert thread.values() == undisturbed.values(), point
         assert is_one_line(thread.history()), point
-        acknowledged = f"acknowledged {channel}" in thread.did_in_attempt(1)
+        acknowledged = any(channel in written(one) for one in thread.acknowledged() if one.attempt == 1)
         # What was done but not acknowledged is done again.
         assert thread.did()[did] in ((1,) if acknowledged else (1, 2)), point
         assert thread.status() == "idle", point

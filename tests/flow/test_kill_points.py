@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, points
+from tests.flow.deaths import AT_A_TIME, VictimThread, is_one_line, written
+
+from agentvisor.testing import kill, points
+from agentvisor.testing.record import Operation
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 Hosts = Callable[[str], Project]
 INPUT = {"given": "x"}
-NODES_OF_STEP = {1: ["plan"], 2: ["left", "middle", "right"], 3: ["join"]}
+NODES_OF_STEP: dict[object, list[str]] = {1: ["plan"], 2: ["left", "middle", "right"], 3: ["join"]}
 """Done once the checkpoint of that step is stored."""
 
 
@@ -27,15 +30,15 @@ class Told:
     point: str
     run: dict[str, Any]
     effects: list[dict[str, Any]]
+    acknowledged: list[Operation]
     history: list[dict[str, Any]]
 
     def count(self, what: str) -> int:
         return sum(1 for one in self.effects if one["what"] == what)
 
-    def first_attempt(self, prefix: str) -> list[str]:
-        """What follows a prefix in the effects of the attempt that was killed."""
-        said = [str(one["what"]) for one in self.effects if one["attempt"] == 1]
-        return [what.removeprefix(prefix) for what in said if what.startswith(prefix)]
+    def first_attempt(self, name: str) -> list[Operation]:
+        """What the host acknowledged to the attempt that was killed."""
+        return [one for one in self.acknowledged if one.attempt == 1 and one.name == name]
 
     @property
     def shape(self) -> list[tuple[object, ...]]:
@@ -48,10 +51,11 @@ class Told:
     def problems(self, undisturbed: "Told") -> list[str]:
         """What is wrong, compared with a run that nobody disturbed."""
         endings = [one["ending"] for one in self.run["attempts"]]
-        acknowledged = self.first_attempt("acknowledged out_")
-        steps = [int(one) for one in self.first_attempt("stored step ")]
-        finished = {*acknowledged, *(name for step in steps for name in NODES_OF_STEP.get(step, []))}
-        stored = {one for one in self.first_attempt("stored ") if not one.startswith("step ")}
+        channels = [channel for one in self.first_attempt("put_writes") for channel in written(one)]
+        outputs = {channel.removeprefix("out_") for channel in channels if channel.startswith("out_")}
+        puts = [one.about for one in self.first_attempt("put")]
+        finished = {*outputs, *(name for put in puts for name in NODES_OF_STEP.get(put["step"], []))}
+        stored = {str(put["checkpoint_id"]) for put in puts}
         kept = {one["checkpoint"]["checkpoint_id"] for one in self.history}
         unfinished = [
             task["name"]
@@ -84,11 +88,12 @@ def run_of_program(thread: VictimThread) -> str:
 
 
 def told(project: Project, start: Any, point: str) -> Told:
-    thread = VictimThread(project, project.hosts[0])
+    assert project.tested is not None
+    thread = VictimThread(project, project.tested)
     if point:
-        thread.tell("kill", point)
+        thread.inject(kill(at=point))
     run = thread.ended(start(thread))
-    return Told(point, run, thread.effects(), thread.history())
+    return Told(point, run, thread.effects(), thread.acknowledged(), thread.history())
 
 
 def check_points(project: Project, start: Any, every: int = 1) -> None:
@@ -96,7 +101,7 @@ def check_points(project: Project, start: Any, every: int = 1) -> None:
     undisturbed = told(project, start, "")
     assert undisturbed.run["status"] == "success", undisturbed.run["error"]
     assert len(undisturbed.history) == 5
-    operations = sum(1 for one in undisturbed.effects if str(one["what"]).startswith("operation "))
+    operations = len(undisturbed.acknowledged)
     # On a busy machine the last checkpoint overtakes the writes of the last task, which LangGraph then sends no more.
     assert operations >= 10, "five checkpoints and the writes of six tasks, but the last"
     with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -105,19 +110,19 @@ def check_points(project: Project, start: Any, every: int = 1) -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_what_was_acknowledged_is_done_once_wherever_the_agent_dies(warm_victims: Project) -> None:
-    check_points(warm_victims, run_of_graph)
+def test_what_was_acknowledged_is_done_once_wherever_the_agent_dies(tested_hosts: Hosts) -> None:
+    check_points(tested_hosts("zygote"), run_of_graph)
 
 
-def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(warm_victims: Project) -> None:
-    check_points(warm_victims, run_of_program)
+def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(tested_hosts: Hosts) -> None:
+    check_points(tested_hosts("zygote"), run_of_program)
 
 
-def test_an_agent_that_starts_from_nothing_goes_on_as_a_forked_one_does(victim_hosts: Hosts) -> None:
-    check_points(victim_hosts("exec"), run_of_graph, every=5)
+def test_an_agent_that_starts_from_nothing_goes_on_as_a_forked_one_does(tested_hosts: Hosts) -> None:
+    check_points(tested_hosts("exec"), run_of_graph, every=5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [run_of_graph, run_of_program])
-def test_an_agent_that_starts_from_nothing_goes_on_from_every_point(victim_hosts: Hosts, start: Any) -> None:
-    check_points(victim_hosts("exec"), start)
+def test_an_agent_that_starts_from_nothing_goes_on_from_every_point(tested_hosts: Hosts, start: Any) -> None:
+    check_points(tested_hosts("exec"), start)

@@ -34,6 +34,8 @@ from agentvisor.host.ports import Port, require_free
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.sandboxes import Sandbox
+from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
@@ -63,11 +65,13 @@ class Host:
 
 
 @asynccontextmanager
-async def running_host(config: Config, client: Client, *, drain: Drain | None = None) -> AsyncGenerator[Host]:
+async def running_host(
+    config: Config, client: Client, *, drain: Drain | None = None, sandbox: Sandbox = start_process
+) -> AsyncGenerator[Host]:
     """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
 
     `drain`: the time that runs have, at the end, to come to a point where nothing of them would run twice; none: no
-    time.
+    time. `sandbox`: what starts its guests.
     """
     drain = drain or Drain(0.0)
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
@@ -81,7 +85,7 @@ async def running_host(config: Config, client: Client, *, drain: Drain | None = 
     async with AsyncExitStack() as stack:
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
-        guests = await stack.enter_async_context(Guests(config))
+        guests = await stack.enter_async_context(Guests(config, sandbox))
         services = AttemptServices(
             reader=ThreadReader(client),
             guests=guests,
@@ -204,10 +208,10 @@ def _defaults(config: Config) -> ThreadDefaults:
     )
 
 
-def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None]) -> None:
+def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox = start_process) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
     drain = Drain(0.0)
-    asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready), drain))
+    asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
@@ -216,7 +220,9 @@ def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain))
 
 
-async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None]) -> None:
+async def _dev(
+    config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox
+) -> None:
     _require_ports(config)
     require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
@@ -232,7 +238,7 @@ async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[s
             address = server.address
         client = await connect(address, config.temporal.namespace)
         await require_search_attributes(client)
-        host = await stack.enter_async_context(running_host(config, client, drain=drain))
+        host = await stack.enter_async_context(running_host(config, client, drain=drain, sandbox=sandbox))
         if reload:
             watching = asyncio.create_task(reload_on_change(config, host.guests.reload))
             stack.push_async_callback(_cancelled, watching)

@@ -12,6 +12,7 @@ from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.guest import Guest
 from agentvisor.host.guest_folders import clear_abandoned
 from agentvisor.host.running_agent import AgentEnd, AgentHandler, RunningAgent
+from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, GuestSetup
 
@@ -33,8 +34,9 @@ PRELOAD = {
 class Guests:
     """Starts agents. Enter and leave it in the main thread: guests end with the thread that started them."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, sandbox: Sandbox = start_process) -> None:
         self._config = config
+        self._sandbox = sandbox
         self._folder = config.dev.data_dir / "guests"
         self._ticket_key = secrets.token_bytes(32)
         self._guests: dict[str, Guest] = {}
@@ -96,7 +98,7 @@ class Guests:
                 folder=self._folder,
             )
             self._guests[agent] = guest
-            life = asyncio.create_task(guest.run(start_process, settings.env), name=f"guest of {agent}")
+            life = asyncio.create_task(guest.run(self._sandbox, settings.env), name=f"guest of {agent}")
             self._lives.add(life)
             life.add_done_callback(self._lives.discard)
         return guest

@@ -1,4 +1,4 @@
-"""Five nodes with a three-way fan-out, each with a side effect; it dies where the sign "kill" says."""
+"""Five nodes with a three-way fan-out, each with a side effect."""
 
 from typing import Any, TypedDict
 

@@ -1,0 +1,130 @@
+"""A scripted model says the same in whatever process it is asked, streamed or not, and is as strict as a provider."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from pydantic import BaseModel
+from strands import Agent, tool
+
+from agentvisor.testing import call
+from agentvisor.testing.langgraph import ScriptedChatModel
+from agentvisor.testing.script import InvalidHistory, Reply, ScriptEnded
+from agentvisor.testing.strands import ScriptedModel
+
+SCRIPT: list[Reply] = [
+    ["Let me look.", call("look", order="7"), call("look", order="8")],
+    call("pay", order="7"),
+    "It is on its way.",
+]
+
+
+def conversation(replies: int) -> list[BaseMessage]:
+    """With so many replies of the script in it, each made by a model of its own, and all its calls answered."""
+    messages: list[BaseMessage] = [HumanMessage("Where is it?")]
+    for _ in range(replies):
+        reply = ScriptedChatModel(SCRIPT).invoke(messages)
+        messages += [reply, *(ToolMessage("ok", tool_call_id=str(one["id"])) for one in reply.tool_calls)]
+    return messages
+
+
+def test_the_place_in_the_script_is_the_place_in_the_conversation() -> None:
+    said = [message for message in conversation(3) if isinstance(message, AIMessage)]
+    assert [(one.text, [(each["name"], each["args"]) for each in one.tool_calls]) for one in said] == [
+        ("Let me look.", [("look", {"order": "7"}), ("look", {"order": "8"})]),
+        ("", [("pay", {"order": "7"})]),
+        ("It is on its way.", []),
+    ]
+    ids = [str(each["id"]) for one in said for each in one.tool_calls]
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_streamed_it_says_the_same_piece_by_piece(place: int) -> None:
+    messages = conversation(place)
+    whole = ScriptedChatModel(SCRIPT).invoke(messages)
+    chunks = list(ScriptedChatModel(SCRIPT).stream(messages))
+    joined = AIMessageChunk(content="")
+    for chunk in chunks:
+        joined += chunk  # type: ignore[assignment]
+    assert (joined.text, joined.tool_calls) == (whole.text, whole.tool_calls)
+    assert len(chunks) > 1
+
+
+def test_with_tools_and_asynchronously_it_is_the_same() -> None:
+    model: Any = ScriptedChatModel(SCRIPT).bind_tools([])
+    assert asyncio.run(model.ainvoke(conversation(2))).text == "It is on its way."
+
+
+def test_past_the_end_of_the_script_it_says_so() -> None:
+    with pytest.raises(ScriptEnded, match="has 3 replies, and the conversation already holds 3"):
+        ScriptedChatModel(SCRIPT).invoke([*conversation(3), HumanMessage("And?")])
+
+
+def test_a_history_that_a_provider_would_refuse_is_refused() -> None:
+    history = [*conversation(1)[:-1], HumanMessage("And?")]
+    with pytest.raises(InvalidHistory, match="ai calls call_1_1 calls call_1_2, tool answers call_1_1, human"):
+        ScriptedChatModel(SCRIPT).invoke(history)
+    assert ScriptedChatModel(SCRIPT, strict=False).invoke(history).tool_calls
+
+
+# --- Strands ---------------------------------------------------------------------------------------------------------
+
+
+def agent(script: list[Reply], looked: list[str], **more: Any) -> Agent:
+    @tool
+    def look(order: str) -> str:
+        """Look an order up."""
+        looked.append(order)
+        return "found"
+
+    return Agent(model=ScriptedModel(script), tools=[look], callback_handler=None, **more)
+
+
+LOOKS: list[Reply] = [["Let me look.", call("look", order="7"), call("look", order="8")], "Found both."]
+
+
+def test_a_strands_agent_follows_the_script() -> None:
+    looked: list[str] = []
+    result = agent(LOOKS, looked)("Where are they?")
+    assert sorted(looked) == ["7", "8"]
+    assert str(result).strip() == "Found both."
+    assert result.stop_reason == "end_turn"
+
+
+def test_a_strands_agent_in_another_process_goes_on_in_the_script() -> None:
+    first = agent(LOOKS, [])
+    first("Where are they?")
+    looked: list[str] = []
+    second = agent([*LOOKS, call("look", order="9"), "That too."], looked, messages=first.messages)
+    assert str(second("And 9?")).strip() == "That too."
+    assert looked == ["9"]
+
+
+def test_a_strands_history_that_a_provider_would_refuse_is_refused() -> None:
+    messages: Any = [
+        {"role": "user", "content": [{"text": "Where is it?"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "u1", "name": "look", "input": {}}}]},
+        {"role": "user", "content": [{"text": "And?"}]},
+    ]
+
+    async def ask(model: ScriptedModel) -> list[Any]:
+        return [event async for event in model.stream(messages)]
+
+    with pytest.raises(InvalidHistory, match="toolUse"):
+        asyncio.run(ask(ScriptedModel(LOOKS)))
+    assert asyncio.run(ask(ScriptedModel(LOOKS, strict=False)))
+    messages[2]["content"] = [{"toolResult": {"toolUseId": "u1", "status": "success", "content": [{"text": "here"}]}}]
+    assert asyncio.run(ask(ScriptedModel(LOOKS)))
+
+
+def test_a_strands_model_gives_structured_output() -> None:
+    class Order(BaseModel):
+        number: int
+
+    async def ask() -> list[Any]:
+        prompt: Any = [{"role": "user", "content": [{"text": "Which?"}]}]
+        return [one async for one in ScriptedModel(['{"number": 7}']).structured_output(Order, prompt)]
+
+    assert asyncio.run(ask()) == [{"output": Order(number=7)}]
