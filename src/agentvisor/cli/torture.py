@@ -83,8 +83,8 @@ async def _torture(plan: Plan, folder: Path) -> tuple[Story, Figures]:
     mix, records, story = Mix(chance, pause=plan.pause), Records(folder / "records"), Story()
     shares = ", ".join(f"{fault.value} {share:.1f}" for fault, share in mix.shares.items())
     console.print(f"Seed {plan.seed}: {plan.threads} threads, {plan.hosts} hosts, {plan.minutes:g} minutes; {shares}")
-    async with open_stage(folder, hosts=plan.hosts, chance=chance) as stage, httpx.AsyncClient(trust_env=False) as http:
-        client = Client(stage, http)
+    async with open_stage(folder, hosts=plan.hosts, chance=chance) as stage, _http() as http:
+        client = Client(stage.url, http)
         killing = Killing(stage, mix, Random(chance.random()))  # noqa: S311
         await _suffer(plan, client, killing, records, story)
         console.print(f"The killing is over; {len(story.threads)} threads are looked at once more.")
@@ -112,11 +112,15 @@ def _lay_out(folder: Path, plan: Plan, chance: Random) -> None:
     settings.write_text(text)
 
 
+def _http() -> httpx.AsyncClient:
+    return httpx.AsyncClient(trust_env=False, timeout=httpx.Timeout(20, connect=3))
+
+
 async def _suffer(plan: Plan, client: Client, killing: Killing, records: Records, story: Story) -> None:
     """The lanes under kills until the time is up; then in peace until each has seen its run end."""
     chance, over = Random(plan.seed + 1), asyncio.Event()  # noqa: S311
     # So long that fifty threads do not ask more of a small machine than it has.
-    seconds = (0.1, max(0.5, plan.threads / 15))
+    seconds = (0.1, max(0.5, plan.threads / 5))
     lanes = [
         Lane(
             f"torture-{plan.seed}-{number}",

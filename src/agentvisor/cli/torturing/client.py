@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import httpx
 
-from agentvisor.cli.torturing.stage import Stage
 from agentvisor.cli.torturing.truths import SeenCheckpoint
 
 Json = dict[str, object]
 
 _AGAIN = 0.2
-_TIMEOUT = httpx.Timeout(20, connect=3)
 _ALL = 1000
 """Checkpoints or runs; a torture's thread has fewer."""
 
@@ -29,8 +28,8 @@ class Refused(Exception):
 class Client:
     """Each request goes to a host that is up, whichever: they are alike."""
 
-    def __init__(self, stage: Stage, http: httpx.AsyncClient) -> None:
-        self._stage = stage
+    def __init__(self, url: Callable[[], Awaitable[str]], http: httpx.AsyncClient) -> None:
+        self._url = url
         self._http = http
         self.unanswered = 0
         """Requests that a fault has cost an answer."""
@@ -81,9 +80,9 @@ class Client:
                 await asyncio.sleep(_AGAIN)
 
     async def _ask(self, method: str, path: str, body: Json | None = None) -> object:
-        url = await self._stage.url()
+        url = await self._url()
         try:
-            response = await self._http.request(method, url + path, json=body, timeout=_TIMEOUT)
+            response = await self._http.request(method, url + path, json=body)
         except httpx.HTTPError as error:
             self.unanswered += 1
             raise NoAnswer from error

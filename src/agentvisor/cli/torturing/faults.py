@@ -24,11 +24,11 @@ class Fault(Enum):
 
 _SHARES = {
     Fault.AGENT_KILLED: (60, 80),
-    Fault.GUEST_KILLED: (6, 14),
-    Fault.HOST_KILLED: (4, 8),
-    Fault.TEMPORAL_KILLED: (1.5, 3),
-    Fault.HOST_FROZEN: (0.5, 1.5),
-    Fault.HOST_STOPPED: (1, 2),
+    Fault.GUEST_KILLED: (4, 9),
+    Fault.HOST_KILLED: (2, 4),
+    Fault.TEMPORAL_KILLED: (1, 2),
+    Fault.HOST_FROZEN: (0.5, 1),
+    Fault.HOST_STOPPED: (0.5, 1),
 }
 """The least and the most that a seed gives; total over the faults."""
 

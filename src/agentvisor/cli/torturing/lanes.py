@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from random import Random
 from typing import cast
 
 from agentvisor.cli.torturing.client import Client, Json, NoAnswer, Refused, checkpoints
-from agentvisor.cli.torturing.records import Records
+from agentvisor.cli.torturing.records import Record, Records
 from agentvisor.cli.torturing.truths import Seen, SeenRun, Truth, Violation, missing, violations
 
-_LOOK = (1.0, 2.0)
-"""Seconds between two looks at a run: each is work for a host that has runs to restart."""
-_READS = 0.1
-"""Share of looks at which the history is read as well, while the run is at work."""
+_LOOK = (0.3, 0.7)
+"""Seconds between two looks at the outside record of a run."""
+_ASK = (4.0, 8.0)
+"""Seconds after which a host is asked all the same: each time is work for one that has runs to restart."""
+_READS = 0.5
+"""Share of these times at which the history is read as well, while the run is at work."""
 
 
 class Story:
@@ -82,7 +85,7 @@ class Lane:
             run = await self._client.start_run(thread, number, asked)
             width, rounds = cast("int", asked["width"]), cast("int", asked["rounds"])
             asked_for[run] = frozenset(f"{run} {turn} {at}" for turn in range(1, rounds + 1) for at in range(width))
-            await self._until_ended(thread, run)
+            await self._until_ended(thread, run, last=f"{run} {rounds} join")
         if asked_for:
             self._story.violations += await check(thread, self._client, self._records, self._story)
 
@@ -94,37 +97,52 @@ class Lane:
             "seconds": chance.uniform(*self._seconds),
         }
 
-    async def _until_ended(self, thread: str, run_id: str) -> None:
-        moved, last = time.monotonic(), ""
+    async def _until_ended(self, thread: str, run_id: str, *, last: str) -> None:
+        """Return once a host says so; `last` is the name of the run's last task."""
+        moved, asked, known, seen = time.monotonic(), time.monotonic(), -1, "no answer"
+        pause = self._chance.uniform(*_ASK)
         while True:
             await asyncio.sleep(self._chance.uniform(*_LOOK))
-            lines = len(self._records.of(thread))
-            seen = "no answer"
+            records = self._records.of(thread)
+            if len(records) != known:
+                moved, known = time.monotonic(), len(records)
+            if time.monotonic() - asked < pause and not _is_written(last, records):
+                continue
+            asked, pause = time.monotonic(), self._chance.uniform(*_ASK)
             try:
                 run = await self._client.run(thread, run_id)
+            except NoAnswer:
+                pass
+            else:
                 if run["status"] not in ("pending", "running"):
                     self._story.ended[run_id] = run
                     return
-                if self._chance.random() < _READS:
-                    await self._read(thread)
-                seen = f"{run['status']}, {len(cast('list[Json]', run['attempts']))} attempts"
-            except NoAnswer:
-                pass
-            now = f"{seen}, {lines} lines"
-            if now != last:
-                moved, last = time.monotonic(), now
-            elif time.monotonic() - moved > self._patience:
-                what = f"nothing has moved for {self._patience:.0f} s: {now}"
-                raise _Stuck(Violation(Truth.NOT_STUCK, thread, what, run_id, line=lines))
+                now = f"{run['status']}, {len(cast('list[Json]', run['attempts']))} attempts"
+                moved, seen = (moved if seen == now else time.monotonic()), now
+                await self._read(thread)
+            if time.monotonic() - moved > self._patience:
+                what = f"nothing has moved for {self._patience:.0f} s: {seen}, {known} lines"
+                raise _Stuck(Violation(Truth.NOT_STUCK, thread, what, run_id, line=known))
 
     async def _read(self, thread: str) -> None:
-        """What was acknowledged before a read is in it, whichever host it asks."""
+        """Now and then: what was acknowledged before a read is in it, whichever host answers."""
+        if self._chance.random() > _READS:
+            return
         before = self._records.of(thread)
-        history = checkpoints(await self._client.history(thread, patiently=False))
+        try:
+            history = checkpoints(await self._client.history(thread, patiently=False))
+        except NoAnswer:
+            return
         self._story.reads += 1
         for violation in missing(thread, before, history):
             if violation not in self._story.violations:
                 self._story.violations.append(violation)
+
+
+def _is_written(name: str, records: Sequence[Record]) -> bool:
+    """Whether a task's writes were acknowledged."""
+    tasks = {one.task for one in records if one.name == name}
+    return any(one.what == "written" and one.task in tasks for one in records)
 
 
 class _Stuck(Exception):
