@@ -90,8 +90,7 @@ class HitRun:
         async with asyncio.timeout(SECONDS):
             await self.scene.client.create_thread(self.thread)
             self.run = await self.scene.client.start_run(self.thread, 1, ASKED)
-        tasks = frozenset(f"{self.run} {turn} {at}" for turn in (1, 2) for at in range(3))
-        self._story.threads[self.thread] = {self.run: tasks}
+        self._story.threads[self.thread] = {self.run}
 
     async def middle(self, attempt: int = 1) -> None:
         """Wait until a task of a fan-out has finished durably and another one is at work."""
@@ -99,13 +98,13 @@ class HitRun:
             await self.start()
 
         def reached() -> bool:
-            records = [one for one in self.records() if one.attempt >= attempt]
             written = {one.task for one in self.records() if one.what == "written"}
-            begun = [one for one in records if one.what == "started" and one.task not in written]
-            if not begun or not any(one.task in written and one.name[-1].isdigit() for one in self.records()):
+            tasks = [one for one in self.records() if one.what == "started" and one.name[-1].isdigit()]
+            begun = [one.pid for one in tasks if one.task not in written and one.attempt >= attempt]
+            if not begun or not any(one.task in written for one in tasks):
                 return False
-            self.pid = begun[-1].pid
-            return True
+            self.pid = begun[-1]
+            return psutil.pid_exists(self.pid)
 
         await until(reached, seconds=SECONDS)
 

@@ -1,4 +1,4 @@
-"""Hop by hop, fault by fault: nothing acknowledged is lost, nothing is forked, a run ends once, none repeats itself."""
+"""Hop by hop, fault by fault: nothing acknowledged is lost, nothing is forked, a run ends once and repeats nothing."""
 
 from collections.abc import AsyncGenerator
 from itertools import product

@@ -1,4 +1,4 @@
-"""Each way in which a truth can be broken is seen, with its evidence; and what a kill is allowed to do is not blamed."""
+"""Each way in which a truth can be broken is seen, with its evidence; what a kill may do is not blamed."""
 
 from dataclasses import replace
 from itertools import count

@@ -42,7 +42,7 @@ class Client:
         body: Json = {
             "assistant_id": "tortured",
             "input": {"asked": asked, "round": 0},
-            "metadata": {"number": number},
+            "metadata": {"number": number, "rounds": asked["rounds"], "width": asked["width"]},
             "config": {"recursion_limit": 1000},
         }
         while True:

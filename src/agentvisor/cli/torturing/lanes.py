@@ -25,8 +25,8 @@ class Story:
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []
-        self.threads: dict[str, dict[str, frozenset[str]]] = {}
-        """By thread: its runs, and the tasks that each was asked for."""
+        self.threads: dict[str, set[str]] = {}
+        """By thread: its runs that were accepted."""
         self.ended: dict[str, Json] = {}
         """Runs as they were when they were first seen to have ended."""
         self.reads = 0
@@ -77,16 +77,15 @@ class Lane:
 
     async def _live_thread(self, thread: str, over: asyncio.Event) -> None:
         await self._client.create_thread(thread)
-        asked_for = self._story.threads.setdefault(thread, {})
+        accepted = self._story.threads.setdefault(thread, set())
         for number in range(self._chance.randint(2, 6)):
             if over.is_set():
                 break
             asked = self._asked()
             run = await self._client.start_run(thread, number, asked)
-            width, rounds = cast("int", asked["width"]), cast("int", asked["rounds"])
-            asked_for[run] = frozenset(f"{run} {turn} {at}" for turn in range(1, rounds + 1) for at in range(width))
-            await self._until_ended(thread, run, last=f"{run} {rounds} join")
-        if asked_for:
+            accepted.add(run)
+            await self._until_ended(thread, run, last=f"{run} {asked['rounds']} join")
+        if accepted:
             self._story.violations += await check(thread, self._client, self._records, self._story)
 
     def _asked(self) -> Json:
@@ -155,14 +154,13 @@ async def check(thread: str, client: Client, records: Records, story: Story) -> 
     """Hold a thread whose runs have ended against the outside records."""
     listed = await client.runs(thread)
     history = await client.history(thread)
-    asked_for = story.threads[thread]
     found: list[Violation] = []
     for run in listed:
         before = story.ended.get(str(run["run_id"]))
         if before is not None and _end_of(before) != _end_of(run):
             what = f"it had ended as {_end_of(before)}, and now as {_end_of(run)}"
             found.append(Violation(Truth.ENDED_ONCE, thread, what, str(run["run_id"])))
-    unknown = asked_for.keys() - {str(run["run_id"]) for run in listed}
+    unknown = story.threads[thread] - {str(run["run_id"]) for run in listed}
     what = "it was accepted, and the thread does not know it"
     found += [Violation(Truth.ENDED_ONCE, thread, what, run) for run in unknown]
     values = cast("Json", history[0]["values"]) if history else {}
@@ -170,26 +168,25 @@ async def check(thread: str, client: Client, records: Records, story: Story) -> 
         thread=thread,
         records=records.of(thread),
         history=checkpoints(history),
-        runs=[_seen_run(run, asked_for) for run in listed],
+        runs=[_seen_run(run) for run in listed],
         done=cast("list[str]", values.get("done") or []),
     )
     return [*found, *violations(seen)]
 
 
-def _seen_run(run: Json, asked_for: dict[str, frozenset[str]]) -> SeenRun:
+def _seen_run(run: Json) -> SeenRun:
     attempts = cast("list[Json]", run["attempts"])
     return SeenRun(
         id=str(run["run_id"]),
         status=str(run["status"]),
         endings=tuple(cast("str | None", attempt["ending"]) for attempt in attempts),
-        tasks=asked_for.get(str(run["run_id"]), _tasks_of(run)),
+        tasks=_tasks_of(run),
     )
 
 
 def _tasks_of(run: Json) -> frozenset[str]:
-    """Of a run that the client did not know to be accepted: it is on the record all the same."""
-    given = cast("Json", cast("Json", run["kwargs"]).get("input") or {})
-    asked = cast("dict[str, int]", given.get("asked") or {"rounds": 0, "width": 0})
+    """As it was asked for: a run may be on the record whose acceptance the client never heard of."""
+    asked = cast("dict[str, int]", run["metadata"])
     name = run["run_id"]
     return frozenset(f"{name} {turn} {at}" for turn in range(1, asked["rounds"] + 1) for at in range(asked["width"]))
 
