@@ -17,6 +17,7 @@ from agentvisor.cli.torturing.stage import Stage, TorturedHost
 
 _FROZEN_SECONDS = (1.0, 8.0)
 """Shorter and longer than the heartbeat timeout of the project."""
+_NO_VICTIM = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +42,43 @@ class Killing:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as freezing:
+            fault, pause = self._mix.next_fault(), self._mix.next_pause()
             while True:
-                await asyncio.sleep(self._mix.next_pause())
-                fault = self._mix.next_fault()
-                match fault:
-                    case Fault.TEMPORAL_KILLED:
-                        self._hit(fault, self._stage.server.pid, signal.SIGKILL)
-                    case Fault.AGENT_KILLED | Fault.GUEST_KILLED:
-                        self._kill_inside(fault)
-                    case Fault.HOST_KILLED | Fault.HOST_STOPPED | Fault.HOST_FROZEN:
-                        host = self._chance.choice(self._stage.hosts)
-                        if not host.url or host.frozen:
-                            continue
-                        if fault is Fault.HOST_FROZEN:
-                            freezing.create_task(self._freeze(host))
-                        else:
-                            number = signal.SIGKILL if fault is Fault.HOST_KILLED else signal.SIGTERM
-                            self._hit(fault, host.pid, number, _agents_of(host.pid))
+                await asyncio.sleep(pause)
+                if self._make(fault, freezing):
+                    fault, pause = self._mix.next_fault(), self._mix.next_pause()
+                else:
+                    # It is made as soon as there is a victim: the mix is the seed's.
+                    pause = _NO_VICTIM
 
-    def _kill_inside(self, fault: Fault) -> None:
+    def _make(self, fault: Fault, freezing: asyncio.TaskGroup) -> bool:
+        """Whether there was somebody to do it to."""
+        if fault is Fault.TEMPORAL_KILLED:
+            return self._hit(fault, self._stage.server.pid, signal.SIGKILL)
+        if fault in (Fault.AGENT_KILLED, Fault.GUEST_KILLED):
+            return self._kill_inside(fault)
+        host = self._chance.choice(self._stage.hosts)
+        if not host.url or host.frozen:
+            return False
+        if fault is Fault.HOST_FROZEN:
+            freezing.create_task(self._freeze(host))
+            return True
+        number = signal.SIGKILL if fault is Fault.HOST_KILLED else signal.SIGTERM
+        return self._hit(fault, host.pid, number, _agents_of(host.pid))
+
+    def _kill_inside(self, fault: Fault) -> bool:
         """An agent of any host; or the guest around it: its supervisor, or the zygote, its agents' parent."""
         agents = sorted(pid for host in self._stage.hosts if host.pid for pid in _agents_of(host.pid))
         if not agents:
-            return
+            return False
         victim = self._chance.choice(agents)
         if fault is Fault.AGENT_KILLED:
-            self._hit(fault, victim, signal.SIGKILL, frozenset({victim}))
-            return
+            return self._hit(fault, victim, signal.SIGKILL, frozenset({victim}))
         with contextlib.suppress(psutil.Error):
             zygote, supervisor = psutil.Process(victim).parents()[:2]
             siblings = frozenset(child.pid for child in zygote.children())
-            self._hit(fault, self._chance.choice([zygote.pid, supervisor.pid]), signal.SIGKILL, siblings)
+            return self._hit(fault, self._chance.choice([zygote.pid, supervisor.pid]), signal.SIGKILL, siblings)
+        return False
 
     async def _freeze(self, host: TorturedHost) -> None:
         pid, host.frozen = host.pid, True
@@ -83,11 +90,14 @@ class Killing:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def _hit(self, fault: Fault, pid: int, number: signal.Signals, agents: frozenset[int] = frozenset()) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            at = time.time()
+    def _hit(self, fault: Fault, pid: int, number: signal.Signals, agents: frozenset[int] = frozenset()) -> bool:
+        at = time.time()
+        try:
             os.kill(pid, number)
-            self.done.append(Done(fault, at, pid, agents))
+        except ProcessLookupError:
+            return False
+        self.done.append(Done(fault, at, pid, agents))
+        return True
 
 
 def _agents_of(host: int) -> frozenset[int]:
