@@ -143,6 +143,17 @@ class HitRun:
         """An attempt of that number is at work."""
         await until(lambda: any(one.attempt >= number for one in self.records()), seconds=SECONDS)
 
+    async def until_waiting(self) -> None:
+        """A further task has returned, and its agent waits to be told that this is durable."""
+
+        def returned() -> int:
+            return sum(one.what == "returning" for one in self.records())
+
+        before = returned()
+        await until(lambda: returned() > before, seconds=SECONDS)
+        # It would be told in a few milliseconds.
+        await asyncio.sleep(0.3)
+
     async def until_unheard(self) -> None:
         """What a task has written is durable, and its agent does not know it."""
         heard = {one.task for one in self.records() if one.what == "written"}

@@ -117,7 +117,8 @@ async def client_line_restarts(run: HitRun) -> None:
 async def temporal_is_out_of_reach(run: HitRun) -> None:
     await run.middle()
     run.scene.proxy.cut()
-    await asyncio.sleep(0.5)
+    await run.until_waiting()
+    await asyncio.sleep(1.5 * HEARTBEAT_TIMEOUT)
     run.scene.proxy.mend()
 
 
@@ -263,7 +264,11 @@ async def temporal_restarts(run: HitRun) -> None:
 
 async def host_is_killed(run: HitRun) -> None:
     await run.middle()
+    # With a commit that does not get through: nobody may have been told that it did.
+    run.scene.proxy.cut()
+    await run.until_waiting()
     run.host.send(signal.SIGKILL)
+    run.scene.proxy.mend()
 
 
 async def host_stands_still(run: HitRun) -> None:
@@ -374,7 +379,7 @@ MATRIX: dict[tuple[Hop, Fault], Cell | NoSuchThing] = {
     (Hop.CLIENT_HOST, Fault.DOUBLE_DELIVERY): Cell(client_is_heard_twice, _SAME, runs=2),
     (Hop.CLIENT_HOST, Fault.DELAY): Cell(client_is_slow, _SAME),
     (Hop.CLIENT_HOST, Fault.RESTART): Cell(client_line_restarts, _SAME),
-    (Hop.HOST_TEMPORAL, Fault.KILL): Cell(temporal_is_out_of_reach, _SAME_OR_LOST),
+    (Hop.HOST_TEMPORAL, Fault.KILL): Cell(temporal_is_out_of_reach, (LOST_HOST,)),
     (Hop.HOST_TEMPORAL, Fault.HANG): Cell(temporal_does_not_answer_in_time, (LOST_HOST,)),
     (Hop.HOST_TEMPORAL, Fault.LOST_REPLY): Cell(temporals_replies_are_lost, _SAME),
     (Hop.HOST_TEMPORAL, Fault.DOUBLE_DELIVERY): Cell(temporal_hears_twice, _SAME),
