@@ -18,7 +18,7 @@ help:
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
-	@echo "make torture  the slow tests, and one thread through 5,000 super-steps"
+	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
 setup: $(STAMP)
@@ -55,7 +55,12 @@ proto: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/superstep.py
 
+# How long, and which mix of kills.
+MINUTES ?= 10
+SEED ?= 1
+
 torture: $(STAMP)
+	$(BIN)/agentvisor torture --minutes $(MINUTES) --seed $(SEED) --threads 50 --hosts 2
 	$(BIN)/pytest -q -m slow --timeout 1800
 	$(BIN)/python benchmarks/long_thread.py
 	$(BIN)/python benchmarks/storage_growth.py

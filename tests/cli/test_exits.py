@@ -76,7 +76,7 @@ async def test_a_wrong_configuration_is_one_line_with_its_place(tmp_path: object
 async def test_it_knows_its_version_and_its_commands() -> None:
     assert (await run_command("--version")).out.strip() == "0.1.0"
     shown = (await run_command("--help")).out
-    assert all(command in shown for command in ("dev", "serve", "run", "threads", "demo"))
+    assert all(command in shown for command in ("dev", "serve", "run", "threads", "demo", "torture"))
 
 
 async def test_dev_says_which_port_is_taken_and_which_folder_cannot_be_written_to(tmp_path: Path) -> None:

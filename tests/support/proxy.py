@@ -90,6 +90,8 @@ class TemporalProxy:
         self.address = ""
         self.seen: Counter[str] = Counter()
         """Requests by method."""
+        self.delay = 0.0
+        """Seconds before each request goes on."""
         self._target = target
         self._rules: list[Rule] = []
         self._cut = asyncio.Event()
@@ -133,7 +135,12 @@ class TemporalProxy:
         self._cut.set()
 
     def mend(self) -> None:
+        """Nothing is done to what comes from now on; replies that were held go out."""
         self._cut.clear()
+        self.delay = 0.0
+        for rule in self._rules:
+            rule.lift()
+            rule.released.set()
 
     def _add(self, rule: Rule) -> Rule:
         self._rules.append(rule)
@@ -150,11 +157,18 @@ class TemporalProxy:
     # --- gRPC --------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Listen: where it has listened before, or on any free port."""
         self._server = grpc.aio.server(options=_OPTIONS)
         self._server.add_generic_rpc_handlers((_Everything(self._handle),))
-        port = self._server.add_insecure_port("127.0.0.1:0")
+        port = self._server.add_insecure_port(self.address or "127.0.0.1:0")
         await self._server.start()
         self.address = f"127.0.0.1:{port}"
+
+    async def restart(self, *, after: float) -> None:
+        """Listen no more, its connections included, and listen again after so many seconds."""
+        await self._server.stop(None)
+        await asyncio.sleep(after)
+        await self.start()
 
     async def stop(self) -> None:
         await self._server.stop(None)
@@ -170,6 +184,7 @@ class TemporalProxy:
             for key, value in (context.invocation_metadata() or ())
             if not key.startswith(("grpc-", ":")) and key not in {"user-agent", "content-type", "te"}
         )
+        await asyncio.sleep(self.delay)
         rule = self._rule_for(method, request, reply=False)
         if rule is not None and rule.action is _Action.HOLD:
             self._late.append((path, request, metadata))

@@ -220,9 +220,7 @@ def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain))
 
 
-async def _dev(
-    config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox
-) -> None:
+async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox) -> None:
     _require_ports(config)
     require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
