@@ -37,7 +37,7 @@ def test_every_configuration_loads(text: str, tmp_path: Path) -> None:
 
 def test_the_defaults_are_as_the_pages_say() -> None:
     rows = re.findall(r"^\| `(storage\.\w+)` \| (\S+) \|", PAGES["limits"], re.MULTILINE)
-    assert len(rows) == 9
+    assert len(rows) == 10
     for path, default in rows:
         assert SETTINGS[path].default == default
     for path, default in re.findall(r"`(temporal\.\w+)` \((?:default )?(\S+?)\)", PAGES["history-limits"]):

@@ -14,6 +14,8 @@ from agentvisor.protocol.v1.store_pb2 import (
     ListCheckpoints,
     PruneThread,
     PutPart,
+    Question,
+    QuestionRequest,
     StoreRequest,
     ThreadStateChange,
     ThreadStateRequest,
@@ -40,6 +42,7 @@ REQUESTS: dict[str, StoreRequest] = {
     "prune": StoreRequest(prune=PruneThread(strategy="keep_latest")),
     "thread_state": StoreRequest(thread_state=ThreadStateRequest(change=ThreadStateChange(key="k", set=b"1"))),
     "effect": StoreRequest(effect=EffectRequest(scope="s", key="k", intend=True)),
+    "question": StoreRequest(question=QuestionRequest(ask=Question(id="q", name="n", kind="interrupt", value=b"1"))),
 }
 """Total: a kind without its row fails `test_every_kind_of_request_has_its_row`."""
 
