@@ -141,7 +141,6 @@ def measure(folder: Path, temporal: str, *, rounds: int, quick: bool) -> tuple[l
         for _ in range(rounds):
             first = hosts[-1]
             hosts.append(Host(folder, temporal))
-            time.sleep(2)  # its guest gets warm, as that of any host that runs for a while
             pid, told = lines("began")[-1]["pid"], time.time()
             first.process.send_signal(signal.SIGTERM)
             first.process.wait(PATIENCE)

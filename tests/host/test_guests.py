@@ -430,6 +430,24 @@ async def test_a_start_that_is_given_up_leaves_nothing_running(tmp_path: Path, s
         assert list(guests._guests.values()) == [guest]
 
 
+@pytest.mark.parametrize("preload", [False, True])
+async def test_a_guest_is_warm_once_its_imports_are_done_or_have_killed_its_zygote(
+    tmp_path: Path, *, preload: bool
+) -> None:
+    (tmp_path / "leaves.py").write_text("import os\nos._exit(0)\n")
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(1)\nagent = print\n")
+    agents = {
+        name: {"entrypoint": f"{tmp_path}/{name}.py:agent", "framework": "function", "preload": preload}
+        for name in ("leaves", "slow")
+    }
+    loop = asyncio.get_running_loop()
+    async with Guests(configured(tmp_path, agents)) as guests:
+        await asyncio.wait_for(guests.prewarm("leaves"), 20)
+        began = loop.time()
+        await asyncio.wait_for(guests.prewarm("slow"), 20)
+        assert loop.time() - began > (1 if preload else 0)
+
+
 @pytest.mark.parametrize("asked", [False, True])
 async def test_only_who_was_asked_makes_way(tmp_path: Path, *, asked: bool) -> None:
     async with Guests(configured(tmp_path, {"makes_way": plain("makes_way")})) as guests:

@@ -45,6 +45,7 @@ class Supervisor:
         self._kernel_kills = KernelKills()
         self._zygote: ZygoteLink | None = None
         self._warming = asyncio.Lock()
+        self._warm = False
         self._outbox: asyncio.Queue[FromGuest] = asyncio.Queue(OUTBOX)
         self._agents: dict[str, AgentProcess] = {}
         self._lives: set[asyncio.Task[None]] = set()
@@ -76,12 +77,13 @@ class Supervisor:
             )
             writing = asyncio.create_task(self._write(stream.write))
             beating = asyncio.create_task(self._beat())
+            warming = asyncio.create_task(self._say_when_warm())
             try:
                 while (message := await stream.read()) is not None:
                     self._handle(message)
             finally:
-                writing.cancel()
-                beating.cancel()
+                for task in (writing, beating, warming):
+                    task.cancel()
 
     async def _write(self, write: Callable[[FromGuest], Awaitable[None]]) -> None:
         while True:
@@ -94,7 +96,17 @@ class Supervisor:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             self._kernel_kills.sample()
             lag = max(0, round((loop.time() - due) * 1000))
-            await self._outbox.put(FromGuest(heartbeat=GuestHeartbeat(lag_ms=lag, agents=len(self._agents))))
+            await self._say_alive(lag)
+
+    async def _say_when_warm(self) -> None:
+        await (await self._warm_zygote()).prepared()
+        # Or it died of its imports: the next one has none, and is as warm as it gets.
+        self._warm = True
+        await self._say_alive(0)
+
+    async def _say_alive(self, lag_ms: int) -> None:
+        beat = GuestHeartbeat(lag_ms=lag_ms, agents=len(self._agents), warm=self._warm)
+        await self._outbox.put(FromGuest(heartbeat=beat))
 
     def _handle(self, message: ToGuest) -> None:
         match message.WhichOneof("kind"):

@@ -85,6 +85,10 @@ class ZygoteLink:
         await link._send(prepare)
         return link
 
+    async def prepared(self) -> None:
+        """Return once it has imported what agents need, or is gone."""
+        await self._prepared.wait()
+
     async def start_agent(self, environment: dict[str, str], files: Sequence[int], *, fork: bool) -> AgentStart:
         """Start an agent with these files: channel, stdout, stderr. Raises `ZygoteGone` or OSError."""
         request = next(self._requests)

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import uuid4
@@ -52,6 +52,10 @@ _STORAGE_GRACE = 2.0
 """Seconds that a host which stops gives to deletions in external storage; what is left of them is swept later."""
 
 
+_WARM_SECONDS = 60.0
+"""What imports may take before a host that would be warm first takes runs all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A host that takes runs."""
@@ -66,12 +70,23 @@ class Host:
 
 @asynccontextmanager
 async def running_host(
-    config: Config, client: Client, *, drain: Drain | None = None, sandbox: Sandbox = start_process
+    config: Config,
+    client: Client,
+    *,
+    drain: Drain | None = None,
+    warm_first: bool = False,
+    sandbox: Sandbox = start_process,
 ) -> AsyncGenerator[Host]:
     """A host on this Temporal: takes runs, answers HTTP and gRPC; at the end it gives its runs back.
 
-    `drain`: the time that runs have, at the end, to come to a point where nothing of them would run twice; none: no
-    time. `sandbox`: what starts its guests.
+    Args:
+        config: all of it.
+        client: of the cluster that holds the threads.
+        drain: the time that runs have, at the end, to come to a point where nothing of them would run twice; none: no
+            time.
+        warm_first: take no run before the agents' processes are warm. A run that another host hands over then goes on
+            at once, and does not wait for imports.
+        sandbox: what starts its guests.
     """
     drain = drain or Drain(0.0)
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
@@ -99,6 +114,10 @@ async def running_host(
             external=external,
             max_output=config.storage.max_output,
         )
+        if warm_first:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_WARM_SECONDS):
+                    await _prewarm(guests, list(config.agents))
         attempts, capacity = _attempts(config, client, services, host_id)
         polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
         stop_taking = await stack.enter_async_context(polling)
@@ -249,7 +268,7 @@ async def _serve(config: Config, drain: Drain, *, ready: Callable[[str], None]) 
     require_writable(config.dev.data_dir)
     client = await connect(config.temporal.address, config.temporal.namespace)
     await require_search_attributes(client)
-    async with running_host(config, client, drain=drain) as host:
+    async with running_host(config, client, drain=drain, warm_first=True) as host:
         ready(host.url)
         await asyncio.Event().wait()
 

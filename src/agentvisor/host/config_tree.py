@@ -112,7 +112,7 @@ class TemporalConfig(Section):
     drain_timeout: Duration = Field(
         default=timedelta(seconds=30),
         description="What runs have, when `agentvisor serve` is told to stop, to come to a point where they can be "
-        "given to another host; forced after it. `agentvisor dev` stops at once.",
+        "given to another host; forced after it, or by a second signal. `agentvisor dev` stops at once.",
     )
     session_idle_timeout: Duration = Field(
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."

@@ -53,6 +53,7 @@ class Guest:
         self._stream = GuestStream(self.id, self._setup.token, self._receive)
         self._agents: dict[RunTicket, RunningAgent] = {}
         self._retired = asyncio.Event()
+        self._warm = asyncio.Event()
         self._silent_beats = 0
         self._ending: Ending.ValueType = Ending.ENDING_GUEST_GONE
         self._why = "the guest is gone"
@@ -112,6 +113,10 @@ class Guest:
         if not self._stream.connected.is_set():
             await _first(self._stream.connected.wait(), self._stream.ended.wait())
 
+    async def warm(self) -> None:
+        """Wait until agents start at once: what they need was imported; or the guest is gone."""
+        await _first(self._warm.wait(), self._stream.ended.wait())
+
     async def _live(self, process: subprocess.Popen[bytes]) -> None:
         self.pid = process.pid
         exited = asyncio.create_task(_exit(process))
@@ -166,8 +171,10 @@ class Guest:
                 agent.started.set()
             case "exited":
                 self._agent(message.exited.ticket).end(message.exited)
+            case "heartbeat":
+                if message.heartbeat.warm:
+                    self._warm.set()
             case _:
-                # A heartbeat: that it came is all it says.
                 pass
 
     def _agent(self, signed: str) -> RunningAgent:

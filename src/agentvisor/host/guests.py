@@ -56,8 +56,8 @@ class Guests:
         await asyncio.gather(*self._lives, return_exceptions=True)
 
     async def prewarm(self, agent: str) -> None:
-        """Have a guest ready for this agent: it imports the framework before a run asks for it."""
-        await self._guest_for(agent).connected()
+        """Have a guest ready for this agent: it has imported the framework before a run asks for it."""
+        await self._guest_for(agent).warm()
 
     async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler) -> RunningAgent:
         """Start an attempt in the agent's guest; return when its process runs, or `ended` says why it does not.

@@ -187,18 +187,22 @@ class GuestHeartbeat(_message.Message):
 
     LAG_MS_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
+    WARM_FIELD_NUMBER: _builtins.int
     lag_ms: _builtins.int
     """Milliseconds that the loop was late."""
     agents: _builtins.int
+    warm: _builtins.bool
+    """The zygote has imported what agents need: the next one starts at once. Said as soon as it is true."""
     def __init__(
         self,
         *,
         lag_ms: _builtins.int = ...,
         agents: _builtins.int = ...,
+        warm: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "lag_ms", b"lag_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "lag_ms", b"lag_ms", "warm", b"warm"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
