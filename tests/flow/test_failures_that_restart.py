@@ -118,9 +118,7 @@ def test_a_host_whose_heartbeats_do_not_arrive_is_replaced_and_what_arrives_late
     assert "acknowledged slow" not in acknowledged
 
 
-def test_heartbeats_that_are_late_by_less_than_their_timeout_cost_nothing(
-    zygote_project: Project, line: Line
-) -> None:
+def test_heartbeats_that_are_late_by_less_than_their_timeout_cost_nothing(zygote_project: Project, line: Line) -> None:
     zygote_project.temporal = line.address
     late = {"AGENTVISOR_TEMPORAL_HEARTBEAT_TIMEOUT": "10s"}
     thread = VictimThread(zygote_project, victim_host(zygote_project, late))
