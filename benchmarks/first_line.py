@@ -15,7 +15,7 @@ def begin() -> None:
         time.sleep(0.01)
 
 
-def function(given: Any) -> None:
+def function(_given: Any) -> None:
     begin()
 
 

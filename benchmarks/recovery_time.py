@@ -73,17 +73,17 @@ class Host:
 class Bench:
     """A folder with a configuration, and the lines that agents wrote into it."""
 
-    def __init__(self, folder: Path, temporal: str, heartbeat_timeout: float) -> None:
+    def __init__(self, folder: Path, temporal: str, heartbeat_timeout: float, names: list[str]) -> None:
         self.folder, self.temporal, self.heartbeat_timeout = folder, temporal, heartbeat_timeout
         self._began, self._gate = folder / "began", folder / "gate"
         environment = {"BEGAN": str(self._began), "GATE": str(self._gate)}
         agents = {
             name: {
-                "entrypoint": f"{HERE / 'first_line.py'}:{attribute}",
+                "entrypoint": f"{HERE / 'first_line.py'}:{AGENTS[name]}",
                 "framework": name,
                 "env": environment,
             }
-            for name, attribute in AGENTS.items()
+            for name in names
         }
         temporal_settings = {
             "heartbeat_timeout": f"{heartbeat_timeout}s",
@@ -200,7 +200,7 @@ async def main() -> None:
     try:
         server = EmbeddedTemporal(data_dir=folder / "data", port=free_port(), ui_port=free_port())
         async with server:
-            bench = Bench(folder, server.address, given.heartbeat_timeout)
+            bench = Bench(folder, server.address, given.heartbeat_timeout, given.agents)
             await asyncio.to_thread(measure, bench, given.rounds, given.agents, given.losses)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

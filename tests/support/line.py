@@ -32,7 +32,7 @@ class Line:
 
     async def _serve(self, ready: threading.Event, over: asyncio.Event) -> None:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.address = "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ready.set()
         await over.wait()
         server.close()
