@@ -1,4 +1,4 @@
-"""The wait before a restart: Temporal's timer where it is long, the host's where Temporal's would be longer than asked."""
+"""The wait before a restart: by Temporal's timer where it is long, by the host where such a timer would be longer."""
 
 import asyncio
 import time
@@ -57,7 +57,7 @@ async def has_timer(engine: EngineHost, thread_id: ThreadId) -> bool:
 
 
 @pytest.mark.parametrize("backoff_ms, timer", [(300, False), (1_200, True)])
-async def test_the_next_attempt_begins_after_the_wait(engine: EngineHost, backoff_ms: int, timer: bool) -> None:
+async def test_the_next_attempt_begins_after_the_wait(engine: EngineHost, backoff_ms: int, *, timer: bool) -> None:
     dying = Dying()
     engine.guests.scripts["agent"] = dying.agent
     thread_id, run_id = await start(engine, backoff_ms)
