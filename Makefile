@@ -9,7 +9,7 @@ FAST := not flow and not slow
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test demo proto bench torture effects-torture clean
+.PHONY: help setup lint check test demo proto bench bench-recovery torture effects-torture clean
 
 help:
 	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
@@ -18,6 +18,7 @@ help:
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
+	@echo "make bench-recovery  seconds from a loss to the first line of the next attempt"
 	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
@@ -54,6 +55,9 @@ proto: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/superstep.py
+
+bench-recovery: $(STAMP)
+	$(BIN)/python benchmarks/recovery_time.py
 
 # How long, and which mix of kills.
 MINUTES ?= 10

@@ -50,7 +50,9 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         file, _, anchor = target.partition("#")
         place = (page.parent / file).resolve() if file else page
         assert place.exists(), target
-        if anchor:
+        if anchor and place.suffix == ".py":
+            assert re.search(rf"^(async )?def {anchor}\(", place.read_text(), re.MULTILINE), target
+        elif anchor:
             headings = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, target
 
@@ -60,6 +62,29 @@ def test_the_recovery_page_has_every_ending_with_what_follows() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([\w ]+) \|$", page, re.MULTILINE))
     del rows["ending"]  # the head
     assert rows == {ending.name.lower(): FOLLOWS[CONSEQUENCES[ending].follow] for ending in Ending}
+
+
+def rows_under(page: str, heading: str) -> list[str]:
+    """The rows of the first table below a heading, without its head."""
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    assert set(lines[1]) <= set("|-"), heading
+    return lines[2:]
+
+
+@pytest.mark.parametrize("heading", ["What restarts by itself", "What ends a run"])
+def test_every_failure_on_the_recovery_page_has_its_test(heading: str) -> None:
+    rows = rows_under((ROOT / "docs" / "recovery.md").read_text(), heading)
+    assert len(rows) > 10
+    linked = [re.search(r"\| \[test\]\(\.\./(tests/[\w/]+\.py)#(test_\w+)\) \|$", row) for row in rows]
+    assert [row for row, link in zip(rows, linked, strict=True) if link is None] == []
+
+
+def test_every_ending_that_restarts_a_run_stands_in_the_recovery_pages_first_table() -> None:
+    rows = "\n".join(rows_under((ROOT / "docs" / "recovery.md").read_text(), "What restarts by itself"))
+    restarts = {ending.name.lower() for ending in Ending if CONSEQUENCES[ending].follow is Follow.RESTART}
+    # Lost reports are no failure of a part: they are those of tests/faults/test_large_logs.py.
+    assert restarts - {"report_lost"} == set(re.findall(r"`(\w+)`", rows)) & restarts
 
 
 def test_the_readmes_commands_are_targets_of_make() -> None:

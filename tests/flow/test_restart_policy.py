@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import AT_A_TIME, VictimThread, kill, victim_host
+from tests.flow.deaths import AT_A_TIME, VictimThread, check_steps, kill, victim_host
 
 pytestmark = pytest.mark.flow
 
@@ -61,6 +61,20 @@ def test_with_no_restarts_the_first_crash_is_the_runs_error(zygote_project: Proj
     # What was durable is there all the same: a new run does only the rest.
     assert thread.ended(thread.graph("slow_tools", None))["status"] == "success"
     assert (thread.did()["did one"], thread.did()["did two"], thread.did()["began slow"]) == (1, 1, 2)
+
+
+def test_a_run_that_gets_on_outlives_more_kills_than_its_budget_when_progress_counts(zygote_project: Project) -> None:
+    progress = {
+        "AGENTVISOR_TEMPORAL_RUN_RESTART_MAX_ATTEMPTS": "1",
+        "AGENTVISOR_TEMPORAL_RUN_RESTART_RESET_ON_PROGRESS": "true",
+    }
+    thread = VictimThread(zygote_project, victim_host(zygote_project, progress))
+    run = thread.graph("steps", {"wanted": 25, "pause": 0.05})
+    for number in (3, 8, 13, 18):
+        kill(thread.until_it(f"stored step {number}"))
+    ended = thread.ended(run)
+    assert [one["ending"] for one in ended["attempts"]] == [*["agent_signal"] * 4, "completed"]
+    check_steps(thread, ended, 25)
 
 
 def test_a_tool_that_takes_longer_than_every_timeout_is_run_once(warm_victims: Project) -> None:

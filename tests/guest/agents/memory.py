@@ -26,9 +26,8 @@ def heap(given: int) -> None:
 
 def child(given: int) -> None:
     """In a process of its own."""
-    subprocess.run(
-        [sys.executable, "-c", f"import memory; memory.grow({given * MIB})"], check=False, cwd=Path(__file__).parent
-    )
+    code = f"import memory; memory.grow({given * MIB})"
+    subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parent)
 
 
 def shared(given: int) -> None:
