@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 from agentvisor.client import effect_requests as requests
 from agentvisor.client import live_effects
-from agentvisor.client.conversation import Conversation, Paused, inside
+from agentvisor.client.conversation import Conversation, Paused, inside, within
 from agentvisor.client.steps import Invoke, Step, Steps, Wait
 from agentvisor.client.strict_json import dump
 from agentvisor.client.tasks import Task
@@ -54,9 +54,15 @@ class Once:
     _used: int = field(default=0, init=False)
     """Interrupts of the task that this effect has used up."""
 
+    @property
+    def _name(self) -> live_effects.Name:
+        return (self.place.scope, self.place.key)
+
     def steps(self) -> Steps:
         """The call, from waiting for another with the same key to its result."""
-        name = (self.place.scope, self.place.key)
+        name = self._name
+        if name in within():
+            raise InvalidInput(f"effect {self.place.key!r} is called inside itself", field="key")
         while (other := live_effects.claim(name)) is not None:
             yield Wait(other, name)
         try:
@@ -97,7 +103,7 @@ class Once:
         def around() -> Generator[None]:
             nonlocal inner
             with ExitStack() as stack:
-                stack.enter_context(inside(self.place.key))
+                stack.enter_context(inside(self._name))
                 if self.task is not None:
                     inner = stack.enter_context(self.task.counting())
                 yield
