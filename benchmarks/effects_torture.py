@@ -1,6 +1,6 @@
 """Agents that are killed at random around `agentvisor.once`: no effect is duplicated, and none is lost in silence.
 
-    python benchmarks/effects_torture.py [--kills 1000] [--seed S] [--chance 0.08] [--at-a-time 8]
+    python benchmarks/effects_torture.py [--kills 1000] [--seed S] [--chance 0.12] [--at-a-time 8]
 
 Graphs and plain agents, synchronous and asynchronous, charge ten cards each. At every place around an effect they throw
 dice, and kill themselves with SIGKILL where they lose; some are killed by the clock, wherever they are. Half of the
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", default=str(int(time.time())))
-    parser.add_argument("--chance", type=float, default=0.08)
+    parser.add_argument("--chance", type=float, default=0.12)
     parser.add_argument("--at-a-time", type=int, default=8)
     given = parser.parse_args()
     logging.getLogger("httpx").setLevel(logging.WARNING)

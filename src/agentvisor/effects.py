@@ -63,7 +63,7 @@ def once(
     if not callable(fn) or not (reconcile is None or callable(reconcile)):
         raise InvalidInput("fn and reconcile are functions without arguments", field="fn")
     transport = connect().transport
-    call = Once(place, fn, reconcile, on_unknown, task, conversation(), transport)
+    call = Once(place, fn, reconcile, on_unknown, task, conversation())
     if is_async(fn) or (reconcile is not None and is_async(reconcile)):
         return acarry_out(call.steps(), transport)
     result = carry_out_steps(call.steps(), transport)

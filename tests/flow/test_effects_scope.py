@@ -29,3 +29,21 @@ def test_one_effect_although_the_budget_is_used_up_and_the_caller_starts_a_new_r
     thread.untell("slow")
     assert thread.ended(again(thread, agent))["status"] == "success"
     assert charged(thread, agent) == [1]
+
+
+def test_an_effect_is_one_although_its_checkpoint_was_still_on_its_way(warm_victims: Project) -> None:
+    # With "async", LangGraph does not wait for a checkpoint before it runs the tasks that follow.
+    for place in ("before intent", "after done"):
+        thread = VictimThread(warm_victims, warm_victims.hosts[0])
+        thread.tell("strike", place)
+        ended = thread.ended(started(thread, "graph", durability="async"))
+        assert [one["ending"] for one in ended["attempts"]] == ["agent_signal", "completed"]
+        assert charged(thread, "graph") == [1]
+
+
+def test_where_no_checkpoint_is_stored_an_effect_is_refused(warm_victims: Project) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    ended = thread.ended(started(thread, "graph", durability="exit"))
+    assert (ended["status"], ended["error"]["error"]) == ("error", "InvalidInput")
+    assert 'durability="exit"' in ended["error"]["message"]
+    assert charged(thread, "graph") == [0]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import cast
 
+from agentvisor.client.live_effects import Name
 from agentvisor.client.operations import Operation, begin
 from agentvisor.client.transport import Transport
 from agentvisor.core.errors import InvalidInput
@@ -75,7 +76,7 @@ class Conversation:
 
     def next_name(self) -> str:
         """Of a question that the function asks: by its order, inside an effect by that effect and the order there."""
-        path = "/".join(within())
+        path = "/".join(key for _, key in within())
         with self._lock:
             return f"{path}#{next(self._counters.setdefault(path, itertools.count()))}"
 
@@ -92,7 +93,7 @@ class Conversation:
 
 
 _current: list[Conversation] = []
-_within: ContextVar[tuple[str, ...]] = ContextVar("agentvisor_within", default=())
+_within: ContextVar[tuple[Name, ...]] = ContextVar("agentvisor_within", default=())
 
 
 def set_conversation(conversation: Conversation) -> None:
@@ -106,16 +107,16 @@ def conversation() -> Conversation | None:
 
 
 @contextmanager
-def inside(key: str) -> Generator[None]:
-    """What runs now is the effect of that key."""
+def inside(name: Name) -> Generator[None]:
+    """What runs now is the effect of that name."""
     before = _within.get()
-    _within.set((*before, key))
+    _within.set((*before, name))
     try:
         yield
     finally:
         _within.set(before)
 
 
-def within() -> tuple[str, ...]:
-    """The keys of the effects that the caller is inside of."""
+def within() -> tuple[Name, ...]:
+    """The effects that the caller is inside of, the outermost first."""
     return _within.get()

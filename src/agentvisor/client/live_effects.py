@@ -18,7 +18,6 @@ class Live:
     """A call under way."""
 
     ended: Future[None] = field(default_factory=Future[None])
-    thread: int = field(default_factory=threading.get_ident)
     loop: asyncio.AbstractEventLoop | None = None
 
     def wait(self, name: Name) -> None:

@@ -11,11 +11,10 @@ from typing import Literal, cast
 
 from agentvisor.client import effect_requests as requests
 from agentvisor.client import live_effects
-from agentvisor.client.conversation import Conversation, Paused, inside
+from agentvisor.client.conversation import Conversation, Paused, inside, within
 from agentvisor.client.steps import Invoke, Step, Steps, Wait
 from agentvisor.client.strict_json import dump
 from agentvisor.client.tasks import Task
-from agentvisor.client.transport import Transport
 from agentvisor.core.effects import Effect, EffectState, Place
 from agentvisor.core.errors import AgentVisorError, InvalidInput, UnknownOutcome
 from agentvisor.protocol.v1.store_pb2 import StoreReply
@@ -48,15 +47,20 @@ class Once:
     on_unknown: OnUnknown
     task: Task | None
     conversation: Conversation | None
-    transport: Transport
     awaited: bool = False
     """The function is known to give something to be awaited, although it does not look like it."""
     _used: int = field(default=0, init=False)
     """Interrupts of the task that this effect has used up."""
 
+    @property
+    def _name(self) -> live_effects.Name:
+        return (self.place.scope, self.place.key)
+
     def steps(self) -> Steps:
         """The call, from waiting for another with the same key to its result."""
-        name = (self.place.scope, self.place.key)
+        name = self._name
+        if name in within():
+            raise InvalidInput(f"effect {self.place.key!r} is called inside itself", field="key")
         while (other := live_effects.claim(name)) is not None:
             yield Wait(other, name)
         try:
@@ -79,27 +83,19 @@ class Once:
     # --- the effect ------------------------------------------------------------------------------------------------
 
     def _intend(self, *, again: bool) -> Generator[Step, object, StoreReply]:
-        request = requests.intend(self.place, again=again, answers=self._used)
-        try:
-            return cast("StoreReply", (yield request))
-        except AgentVisorError:
-            raise
-        except BaseException as error:
-            # Cancelled while the intent was on its way: it may be recorded, and nothing has happened.
-            self.transport.submit(requests.failed(self.place, error))
-            raise
+        # Cancelled meanwhile: it may be recorded, or an older one be there. Unknown, whoever comes next.
+        return cast("StoreReply", (yield requests.intend(self.place, again=again, answers=self._used)))
 
     def _run(self, effect: Effect) -> Steps:
         """Make it happen: its intent is durable."""
-        inner: Callable[[], int] = int
+        counts: list[Callable[[], int]] = []
 
         @contextmanager
         def around() -> Generator[None]:
-            nonlocal inner
             with ExitStack() as stack:
-                stack.enter_context(inside(self.place.key))
+                stack.enter_context(inside(self._name))
                 if self.task is not None:
-                    inner = stack.enter_context(self.task.counting())
+                    counts.append(stack.enter_context(self.task.counting()))
                 yield
 
         try:
@@ -110,7 +106,7 @@ class Once:
         except (Exception, Paused) as error:
             yield requests.failed(self.place, error)
             raise
-        self._used += inner()
+        self._used += sum(count() for count in counts)
         return (yield from self._finish(result))
 
     def _finish(self, result: object) -> Steps:
@@ -135,9 +131,9 @@ class Once:
 
     def _resolve(self, effect: Effect) -> Steps:
         self.awaited = effect.awaited
-        answer = self._replay(effect)
+        self._replay(effect)
         if effect.asked:  # from then on a person decides: what the person is asked must not depend on the moment
-            return (yield from self._ask(effect, answer))
+            return (yield from self._ask(effect))
         if self.reconcile is not None:
             try:
                 found = yield Invoke(self.reconcile)
@@ -153,7 +149,7 @@ class Once:
             case "fail":
                 raise UnknownOutcome(f"{_told(effect)}; {HOW_TO_DECIDE}", key=self.place.key)
             case "ask":
-                return (yield from self._ask(effect, None))
+                return (yield from self._ask(effect))
 
     def _again(self) -> Steps:
         reply = yield from self._intend(again=True)
@@ -164,12 +160,12 @@ class Once:
         self._used = effect.answers
         return (yield from self._run(effect))
 
-    def _ask(self, effect: Effect, last: object) -> Steps:
+    def _ask(self, effect: Effect) -> Steps:
         if self.task is None and self.conversation is None:
             raise UnknownOutcome(f"{_told(effect)}; nobody can be asked here: {HOW_TO_DECIDE}", key=effect.place.key)
-        yield requests.asked(self.place)
-        wrong = _wrong(last, self.place.key) if last is not None else ""
-        number = 0
+        if not effect.asked:
+            yield requests.asked(self.place)
+        wrong, number = "", 0
         while True:
             answer = yield from self._answer(effect, _question(effect, wrong), number)
             wrong = _wrong(answer, self.place.key)
@@ -194,13 +190,11 @@ class Once:
         asking = self.conversation.asked(name, KIND, dump(question, "the question"))
         return (yield from cast("Steps", asking))
 
-    def _replay(self, effect: Effect) -> object:
+    def _replay(self, effect: Effect) -> None:
         """Use up what this effect has used up before: the interrupts of a task are counted anew each time it runs."""
-        last: object = None
         while self.task is not None and self._used < effect.answers:
-            last = self.task.ask(_question(effect, ""))
+            self.task.ask(_question(effect, ""))
             self._used += 1
-        return last
 
 
 HOW_TO_DECIDE = "look whether it happened, give once a reconcile function or another on_unknown, or forget it"

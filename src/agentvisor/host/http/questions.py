@@ -37,6 +37,14 @@ def asking(thread: Thread) -> dict[str, Json]:
     return {"next": [name], "tasks": tasks, "interrupts": [_interrupt(one) for one in waiting]}
 
 
+def with_questions(state: dict[str, Json], thread: Thread) -> dict[str, Json]:
+    """The state of a graph, and what a plain agent that has run it asks by itself."""
+    asked, waiting = state.get("interrupts"), thread.store.questions.waiting
+    if not waiting or not isinstance(asked, list):
+        return state
+    return {**state, "interrupts": [*asked, *map(_interrupt, waiting)]}
+
+
 def _interrupt(question: Question) -> Json:
     value = render("json", question.value)
     return {"value": value, "id": question.id, "kind": question.kind, "created_at": iso(question.created_at_ms)}

@@ -11,7 +11,7 @@ from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
-from agentvisor.host.http.questions import asking, questions
+from agentvisor.host.http.questions import asking, questions, with_questions
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
@@ -63,7 +63,8 @@ async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bo
         return {**empty, "values": output} if output is not None else empty
     shown = list(_heads(thread)) if subgraphs else [head.checkpoint]
     states, blobs = await _states(services, thread, shown)
-    return await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
+    state = await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
+    return with_questions(state, thread)
 
 
 async def state_at(
