@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 from uuid import uuid4
@@ -99,12 +100,13 @@ class VictimThread:
 
     def inject(self, *faults: Fault) -> None:
         """Let these happen to this thread's agents, from now on."""
-        self._tested().inject(*faults)
+        self._tested.inject(*faults)
 
     def acknowledged(self) -> list[Operation]:
         """The journalled operations that the host acknowledged so far."""
-        return [one for one in self._tested().operations if one.when == "after" and one.name in JOURNALLED]
+        return [one for one in self._tested.operations if one.when == "after" and one.name in JOURNALLED]
 
+    @cached_property
     def _tested(self) -> Thread:
         assert isinstance(self.host, Host)
         return self.host.thread(self.id)

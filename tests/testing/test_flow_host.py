@@ -77,7 +77,9 @@ def test_temporal_comes_back_by_itself(agentvisor_host: Host) -> None:
     assert thread.run("here", 3).output["given"] == 3
 
 
-@pytest.mark.parametrize("kind", ["agentvisor.yaml", "langgraph.json", "the folder"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("agentvisor.yaml", marks=pytest.mark.slow), "langgraph.json", "the folder"]
+)
 def test_a_project_is_a_folder_or_its_file(tmp_path: Path, agentvisor_stage: Stage, kind: str) -> None:
     shutil.copy(DESK, tmp_path / "desk.py")
     name = "agentvisor.yaml" if kind == "the folder" else kind
@@ -96,3 +98,13 @@ def test_a_project_is_a_folder_or_its_file(tmp_path: Path, agentvisor_stage: Sta
         assert {one.name for one in tmp_path.iterdir()} <= {name, "desk.py", "__pycache__"}
     finally:
         host.stop()
+
+
+def test_what_a_test_leaves_running_or_frozen_does_not_trouble_the_next(agentvisor_host: Host) -> None:
+    thread = agentvisor_host.thread()
+    run = thread.start("hangs")
+    until(lambda: "agent_started" in agentvisor_host.log_of(thread.id))
+    agentvisor_host.freeze()
+    agentvisor_host.leave()
+    assert run.wait().status == "interrupted"
+    assert agentvisor_host.threads == []

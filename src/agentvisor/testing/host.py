@@ -15,13 +15,12 @@ from uuid import uuid4
 from agentvisor.testing.process import Process, free_ports
 from agentvisor.testing.record import Record
 from agentvisor.testing.temporal import Temporal
-from agentvisor.testing.thread import PAUSE, Thread
+from agentvisor.testing.thread import ANSWER_SECONDS, PAUSE, Thread
 
 if TYPE_CHECKING:
     import httpx
     from langgraph_sdk.client import SyncLangGraphClient
 
-ANSWER_SECONDS = 60.0
 UNAVAILABLE = 503
 """While Temporal is away."""
 
@@ -41,7 +40,8 @@ class Host:
         self.folder = folder
         """For logs, and for what the host keeps outside Temporal."""
         self.temporal = temporal
-        self._threads: list[Thread] = []
+        self.threads: list[Thread] = []
+        """Those that the present test has used."""
         self._http_port = free_ports(1)[0]
         self._records = folder / "records"
         self._records.mkdir(parents=True)
@@ -109,7 +109,7 @@ class Host:
     def thread(self, thread_id: str | None = None) -> Thread:
         """A new thread, or the one of this id."""
         thread = Thread(self, lambda id_: Record(self._records, id_), thread_id)
-        self._threads.append(thread)
+        self.threads.append(thread)
         return thread
 
     @cached_property
@@ -119,24 +119,30 @@ class Host:
 
         return get_sync_client(url=self.url)
 
-    def forget_threads(self) -> list[Thread]:
-        """The threads that were used since the last call."""
-        threads, self._threads = self._threads, []
-        return threads
+    def leave(self) -> None:
+        """A test is over: what it has frozen goes on, and what it has left running is cancelled."""
+        self.temporal.thaw()
+        self.thaw()
+        threads, self.threads = self.threads, []
+        if self.is_alive:
+            for thread in threads:
+                thread.give_up()
 
     # --- the door of its threads -------------------------------------------------------------------------------------
 
-    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+    def ask(
+        self, method: str, path: str, body: Mapping[str, object] | None = None, *, seconds: float = ANSWER_SECONDS
+    ) -> Any:
         """See `thread.Door`. One that is dead is started again, what does not answer is asked again."""
         import httpx
 
-        end = monotonic() + ANSWER_SECONDS
+        end = monotonic() + seconds
         may_repeat = not path.endswith("/runs")
         while True:
             if threading.current_thread() is threading.main_thread():
                 self.start()
             try:
-                answer = self._http.request(method, path, json=body)
+                answer = self._http.request(method, path, json=body, timeout=seconds)
             except httpx.TransportError as error:
                 # A run that may have been started is not started again.
                 again = may_repeat or isinstance(error, httpx.ConnectError)
@@ -159,7 +165,7 @@ class Host:
     def _http(self) -> httpx.Client:
         import httpx
 
-        return httpx.Client(base_url=self.url, timeout=ANSWER_SECONDS)
+        return httpx.Client(base_url=self.url)
 
 
 def _folder_of(place: Path) -> Path:

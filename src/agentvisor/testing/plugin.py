@@ -6,6 +6,7 @@ until a test asks for it.
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from collections.abc import Generator
@@ -82,12 +83,12 @@ def agentvisor_host(
     agentvisor_stage: Stage,
     agentvisor_project: Project,
     agentvisor_settings: dict[str, object],
-) -> Host:
+) -> Generator[Host]:
     """A running host of the project. Tests of the same project share its process: give each its own threads."""
     host = agentvisor_stage.host(agentvisor_project, agentvisor_settings, request.config.rootpath)
-    host.forget_threads()
     request.node.stash[HOST] = host
-    return host
+    yield host
+    host.leave()
 
 
 @pytest.fixture
@@ -95,7 +96,9 @@ def agentvisor_chance(request: pytest.FixtureRequest) -> Chance:
     """Draws faults from the seed: `--agentvisor-seed N`, or one that a failure names."""
     from agentvisor.testing.chance import Chance
 
-    chance = Chance(_seed(request.config), request.node.nodeid)
+    # Wherever pytest is started, the test is the same, and so is what is drawn for it.
+    item: pytest.Item = request.node
+    chance = Chance(_seed(request.config), f"{item.path.name}::{item.nodeid.partition('::')[2]}")
     request.node.stash[CHANCE] = chance
     return chance
 
@@ -115,9 +118,11 @@ def pytest_runtest_makereport(
 def _told(item: pytest.Item, host: Host | None, chance: Chance | None) -> Generator[str]:
     if chance is not None:
         yield f"seed {chance.seed}, drawn: {', '.join(map(str, chance.drawn)) or 'nothing'}"
-        yield f"again: pytest {shlex.quote(item.nodeid)} --agentvisor-seed {chance.seed}"
+        file = os.path.relpath(item.path, item.config.invocation_params.dir)
+        test = shlex.quote(f"{file}::{item.nodeid.partition('::')[2]}")
+        yield f"again: pytest {test} --agentvisor-seed {chance.seed}"
     if host is not None:
-        yield from (thread.told() for thread in host.forget_threads())
+        yield from (thread.told() for thread in host.threads)
         yield f"log of the host: {host.log}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any, Protocol
 from uuid import uuid4
@@ -14,14 +15,19 @@ Json = Any
 """What HTTP carries; a test knows what its agent puts there."""
 
 WAIT_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
+GIVE_UP_SECONDS = 5.0
 PAUSE = 0.05
+UNDER_WAY = ("pending", "running")
 
 
 class Door(Protocol):
     """How a thread reaches its host, which may be away for a moment."""
 
-    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:
-        """The answer as JSON; `AssertionError` with the host's words where it refuses."""
+    def ask(
+        self, method: str, path: str, body: Mapping[str, object] | None = None, *, seconds: float = ANSWER_SECONDS
+    ) -> Json:
+        """The answer as JSON; `AssertionError` with the host's words where it refuses, or none comes in time."""
         ...
 
     def log_of(self, thread_id: str) -> str:
@@ -57,6 +63,14 @@ class Thread:
         """All runs, oldest first."""
         told = self._door.ask("GET", f"/threads/{self.id}/runs?limit=1000")
         return [Run(self._door, self, str(one["run_id"])) for one in reversed(told)]
+
+    def give_up(self) -> None:
+        """Cancel whatever has not ended, and do not wait for it; what does not answer is left alone."""
+        path = f"/threads/{self.id}/runs"
+        with suppress(AssertionError):
+            for run in self._door.ask("GET", path, seconds=GIVE_UP_SECONDS):
+                if run["status"] in UNDER_WAY:
+                    self._door.ask("POST", f"{path}/{run['run_id']}/cancel", {}, seconds=GIVE_UP_SECONDS)
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
@@ -143,7 +157,12 @@ class Run:
     @property
     def endings(self) -> list[str]:
         """How each attempt ended: ["agent_signal", "completed"]."""
-        return [str(one["ending"]) for one in self.record()["attempts"]]
+        return [str(one["ending"]) for one in self.attempts]
+
+    @property
+    def attempts(self) -> list[Json]:
+        """Each with its ending, reason, times and host."""
+        return list(self.record()["attempts"])
 
     @property
     def output(self) -> Json:
@@ -153,7 +172,7 @@ class Run:
     def wait(self, seconds: float = WAIT_SECONDS) -> Run:
         """Wait for the end; `AssertionError` with all that is known where it does not come in time."""
         end = monotonic() + seconds
-        while self.status in ("pending", "running"):
+        while self.status in UNDER_WAY:
             if monotonic() > end:
                 raise AssertionError(f"run {self.id} has not ended in {seconds:g} s; {self.thread.told()}")
             sleep(PAUSE)
