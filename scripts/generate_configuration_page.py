@@ -1,6 +1,7 @@
 """Generates docs/configuration.md from the table of settings, or with --check says whether it is fresh."""
 
 import argparse
+import inspect
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -101,7 +102,7 @@ def _described(section: str) -> str:
     model: type = Config
     for part in section.split("."):
         model = model.model_fields[part].annotation  # type: ignore[attr-defined]
-    return (model.__doc__ or "").strip()
+    return inspect.getdoc(model) or ""
 
 
 def _row(setting: Setting) -> str:

@@ -35,6 +35,7 @@ LANGGRAPH = [
     "guest/runners/langgraph.py",
     "guest/runners/langgraph_*.py",
     "cli/demo_project/*.py",  # a user's agent
+    "cli/torture_project/*.py",  # the same
 ]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [

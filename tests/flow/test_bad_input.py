@@ -359,9 +359,9 @@ GARBAGE = {
     "a record over its limit": StoreRequest(
         put=store_pb2.PutCheckpoint(checkpoint=store_pb2.Checkpoint(checkpoint_id="c", record=b"x" * 600 * KB))
     ),
-    "a write over its limit": StoreRequest(
+    "a control write over its limit": StoreRequest(
         put_writes=store_pb2.TaskWrites(
-            checkpoint_id="c", task_id="t", writes=[store_pb2.Write(channel="large", data=os.urandom(300 * KB))]
+            checkpoint_id="c", task_id="t", writes=[store_pb2.Write(idx=-3, channel="q", data=os.urandom(300 * KB))]
         )
     ),
 }

@@ -185,7 +185,7 @@ async def test_a_delete_that_was_cut_off_is_finished_by_another(temporal_process
         try:
             await host.threads.delete(thread_id)
         except NotFound:
-            assert done == 2  # the first try may have come through
+            assert done > 0  # the first try had ended the thread; what it left is deleted all the same
         await until(lambda: not in_temporal(temporal_process, agent.canary), seconds=SOON)
 
 

@@ -28,6 +28,9 @@ class AtOnce:
         future.set_result(None)
         return future
 
+    async def until_fenced(self) -> None:
+        """Never asked for: nothing is handed over here."""
+
 
 async def nothing_elsewhere(keys: list[Any]) -> list[Any]:
     return []

@@ -1,10 +1,11 @@
 """Lives of threads whose histories are kept: what each does, on a real server, until it is recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
+from tests.histories.store_scenarios import STORE_SCENARIOS, Scenario
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, Role, engine_host
 from tests.support.proxy import HEARTBEAT, POLL_ACTIVITY, heartbeat_of, proxy_to
@@ -13,8 +14,6 @@ from tests.support.waiting import until
 from tests.support.writing import control_write, put, task_write
 
 from agentvisor.core.ids import ThreadId
-
-Scenario = Callable[[str, ThreadId], Awaitable[None]]
 
 
 def queue() -> str:
@@ -213,4 +212,4 @@ SCENARIOS: dict[str, Scenario] = {
         session_yields,
         state_that_cannot_fit,
     )
-}
+} | STORE_SCENARIOS

@@ -1,12 +1,13 @@
 """What of a task's writes is kept, dropped, or refused at the door of a thread (S5, S6)."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import StateTooLarge, ValueTooLarge
-from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, ThreadId
+from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Blob, Checkpoint, Encoding, PutBlobs, TaskWrites, Write
 from agentvisor.core.thread import Thread
 from agentvisor.host.door import Door, StoreLimits
@@ -131,3 +132,20 @@ def test_a_new_namespace_over_the_limit_is_refused_and_the_old_ones_go_on() -> N
         door.check_record(checkpoint("node:2"))
     door.check_record(checkpoint("node:1"))
     door.check_record(checkpoint(""))
+
+
+def test_a_fan_out_that_does_not_fit_is_told_to_be_smaller() -> None:
+    made = thread()
+    door = Door(made, replace(LIMITS, max_namespaces=20_000))
+
+    def fan_out() -> None:
+        for number in range(2_000):
+            namespace, under = Namespace(f"branch:{number:036}"), CheckpointId("1")
+            record = b"r" * 300
+            branch = Checkpoint(namespace, CheckpointId("2"), None, "msgpack", record, b"", {}, "", root_id=under)
+            door.check_state(branch.stored_bytes, branch)
+            apply(made.store, branch)
+
+    with pytest.raises(StateTooLarge, match=r"\d+ calls of subgraphs are alive: call fewer in one super-step"):
+        fan_out()
+    assert len(made.store.checkpoints) > 100

@@ -157,7 +157,7 @@ async def engine_host(
     sessions = Sessions(
         threads,
         attempts,
-        services.limits,
+        services.limits if external is None else None,
         own_queue=own_queue,
         heartbeat_timeout_ms=heartbeat_ms,
         timeout_ms=86_400_000,

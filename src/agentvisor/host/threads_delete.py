@@ -31,8 +31,8 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
 
     So a delete that was cut off can be resumed: the newest execution says until the end where the objects are. An
     attempt that lives elsewhere is fenced by the end of the thread, and deletes what it was writing meanwhile.
-    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, also
-    where an earlier delete had ended it: what that one left is deleted all the same.
+    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, unless an
+    earlier delete had left objects of it: then that one is finished here.
     """
     handle = client.get_workflow_handle(thread_id)
     try:
@@ -44,9 +44,10 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
         last = await _last(client, thread_id, current.run_id)
         if last != current.run_id:  # it had continued as new meanwhile; now it cannot any more
             chain = await _chain(client, thread_id, last)
+        finished = 0
         if external is not None:
             for incarnation in {one.incarnation for one in chain if one.incarnation}:
-                await external.delete_below(folder_of(thread_id, incarnation))
+                finished += await external.delete_below(folder_of(thread_id, incarnation))
         for run_id in reversed([one.run_id for one in chain]):
             await _ignoring_gone(
                 client.workflow_service.delete_workflow_execution(
@@ -58,7 +59,7 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
                     timeout=_TIMEOUT,
                 )
             )
-        if current.status is not WorkflowExecutionStatus.RUNNING:
+        if current.status is not WorkflowExecutionStatus.RUNNING and not finished:
             raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:

@@ -1,5 +1,6 @@
 """A fan-out whose every branch is a subgraph; subgraphs in subgraphs; one that keeps its state between calls."""
 
+import os
 import time
 from typing import Annotated, Any, TypedDict
 
@@ -84,6 +85,8 @@ def graph(*, nested: bool = False) -> Any:
 def fan_out(width: int, rounds: int, nested: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - called by name
     """The final state, and how long it took."""
     began = time.perf_counter()
-    given = {"width": width, "rounds": rounds, "n": 0, "total": 0}
+    # An attempt after the first goes on: the thread may be made smaller under a run, which then begins a fresh attempt.
+    is_first = os.environ["AGENTVISOR_ATTEMPT"] == "1"
+    given = {"width": width, "rounds": rounds, "n": 0, "total": 0} if is_first else None
     final = graph(nested=nested).invoke(given, {"recursion_limit": 1000, "max_concurrency": 16}, durability="sync")
     return {"total": final["total"], "seconds": time.perf_counter() - began}

@@ -73,9 +73,11 @@ class ExternalStorage:
 
         return await self._patiently(listed, f"{folder} could not be listed")
 
-    async def delete_below(self, folder: str) -> None:
-        """Delete every object of a folder, those that nothing names included."""
-        await self.delete(await self.below(folder))
+    async def delete_below(self, folder: str) -> int:
+        """Delete every object of a folder, those that nothing names included; how many they were."""
+        found = await self.below(folder)
+        await self.delete(found)
+        return len(found)
 
     async def copied(self, blob: Blob, path: str) -> Blob:
         """The blob as one of another thread, with an object of its own at `path`."""
