@@ -107,6 +107,13 @@ def test_a_run_that_did_not_end_or_ended_twice_or_is_unknown_is_seen() -> None:
     assert broken(seen) == [(Truth.ENDED_ONCE, "stranger", "", 0)]
 
 
+def test_a_run_that_asks_has_to_end_with_its_question() -> None:
+    _, seen = well()
+    asks = replace(seen.runs[0], final="paused")
+    assert broken(replace(seen, runs=[asks])) == [(Truth.ENDED_ONCE, RUN, "", 0)]
+    assert not violations(replace(seen, runs=[replace(asks, endings=("agent_signal", "paused"))]))
+
+
 def test_a_task_that_is_started_again_after_it_was_finished_is_named_with_both_lines() -> None:
     told, seen = well()
     told.task(f"{RUN} 1 0", "another id", attempt=2, written=False)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 
 from agentvisor.langgraph import AgentVisorCheckpointer
 
@@ -26,6 +26,7 @@ class Asked(TypedDict):
     rounds: int
     width: int
     seconds: float
+    asks: bool
 
 
 class State(TypedDict, total=False):
@@ -108,8 +109,16 @@ def join(state: State, config: RunnableConfig) -> State:
     return {}
 
 
+def ask(_: State) -> State:
+    answer = interrupt("Go on?")
+    # In the run that brings the answer.
+    return {"done": [f"{os.environ['AGENTVISOR_RUN_ID']} heard {answer}"]}
+
+
 def more(state: State) -> str:
-    return "plan" if state["round"] < state["asked"]["rounds"] else END
+    if state["round"] < state["asked"]["rounds"]:
+        return "plan"
+    return "ask" if state["asked"]["asks"] else END
 
 
 builder = StateGraph(State)
@@ -119,7 +128,9 @@ builder.add_node("join", join)
 builder.add_edge(START, "plan")
 builder.add_conditional_edges("plan", fan_out, ["work"])
 builder.add_edge("work", "join")
-builder.add_conditional_edges("join", more, ["plan", END])
+builder.add_node("ask", ask)
+builder.add_conditional_edges("join", more, ["plan", "ask", END])
+builder.add_edge("ask", END)
 graph = builder.compile(checkpointer=Listening())
 
 if "AGENTVISOR_RUN_ID" in os.environ:

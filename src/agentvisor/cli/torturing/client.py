@@ -38,11 +38,15 @@ class Client:
         await self._patiently("POST", "/threads", {"thread_id": thread_id, "if_exists": "do_nothing"})
 
     async def start_run(self, thread_id: str, number: int, asked: Json) -> str:
-        """Start the thread's run of that number, once: its id."""
+        """Start the thread's run of that number, once: its id. What is asked for is an answer, or the agent's input."""
+        given = (
+            {"command": {"resume": asked["answer"]}} if "answer" in asked else {"input": {"asked": asked, "round": 0}}
+        )
         body: Json = {
             "assistant_id": "tortured",
-            "input": {"asked": asked, "round": 0},
-            "metadata": {"number": number, "rounds": asked["rounds"], "width": asked["width"]},
+            **given,
+            # By this a caller knows its run where the acceptance was lost.
+            "metadata": {"number": number, **asked},
             "config": {"recursion_limit": 1000},
         }
         while True:
@@ -51,11 +55,9 @@ class Client:
             except NoAnswer:
                 # It may be on its way, or recorded with its answer lost: a caller has to look.
                 await asyncio.sleep(_AGAIN)
-                accepted = [
-                    one for one in await self.runs(thread_id) if cast("Json", one["metadata"]) == {"number": number}
-                ]
-                if accepted:
-                    return str(accepted[0]["run_id"])
+                for run in await self.runs(thread_id):
+                    if cast("Json", run["metadata"]).get("number") == number:
+                        return str(run["run_id"])
 
     async def run(self, thread_id: str, run_id: str) -> Json:
         return cast("Json", await self._ask("GET", f"/threads/{thread_id}/runs/{run_id}"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from random import Random
 from typing import cast
 
@@ -16,6 +17,9 @@ _LOOK = (0.3, 0.7)
 """Seconds between two looks at the outside record of a run."""
 _ASK = (4.0, 8.0)
 """Seconds after which a host is asked all the same: each time is work for one that has runs to restart."""
+_ASKING = 0.3
+"""Share of runs that end with a question to a person."""
+_LEAST_PATIENCE = 30.0
 _READS = 0.5
 """Share of these times at which the history is read as well, while the run is at work."""
 
@@ -76,23 +80,42 @@ class Lane:
                 return
 
     async def _live_thread(self, thread: str, over: asyncio.Event) -> None:
-        await self._client.create_thread(thread)
+        async with self._answered(thread):
+            await self._client.create_thread(thread)
         accepted = self._story.threads.setdefault(thread, set())
-        for number in range(self._chance.randint(2, 6)):
+        runs = self._chance.randint(2, 8)
+        asked: Json = {}
+        for number in range(runs):
             if over.is_set():
                 break
-            asked = self._asked()
-            run = await self._client.start_run(thread, number, asked)
+            # A run that ended with a question is followed by one that answers it.
+            asked = self._answer(number) if asked.get("asks") else self._asked()
+            async with self._answered(thread):
+                run = await self._client.start_run(thread, number, asked)
             accepted.add(run)
-            await self._until_ended(thread, run, last=f"{run} {asked['rounds']} join")
+            await self._until_ended(thread, run, last=f"{run} {asked.get('rounds', 'answer')} join")
         if accepted:
-            self._story.violations += await check(thread, self._client, self._records, self._story)
+            async with self._answered(thread):
+                self._story.violations += await check(thread, self._client, self._records, self._story)
+
+    @asynccontextmanager
+    async def _answered(self, thread: str) -> AsyncGenerator[None]:
+        """A host answers in the end, or the thread is stuck."""
+        try:
+            async with asyncio.timeout(max(self._patience, _LEAST_PATIENCE)):
+                yield
+        except TimeoutError:
+            raise _Stuck(Violation(Truth.NOT_STUCK, thread, "no host answers for it")) from None
+
+    def _answer(self, number: int) -> Json:
+        return {"answer": f"answer {number}"}
 
     def _asked(self) -> Json:
         chance = self._chance
         return {
             "rounds": chance.randint(1, 4),
             "width": chance.randint(2, 4),
+            "asks": chance.random() < _ASKING,
             "seconds": chance.uniform(*self._seconds),
         }
 
@@ -181,14 +204,17 @@ def _seen_run(run: Json) -> SeenRun:
         status=str(run["status"]),
         endings=tuple(cast("str | None", attempt["ending"]) for attempt in attempts),
         tasks=_tasks_of(run),
+        final="paused" if cast("Json", run["metadata"]).get("asks") else "completed",
     )
 
 
 def _tasks_of(run: Json) -> frozenset[str]:
     """As it was asked for: a run may be on the record whose acceptance the client never heard of."""
-    asked = cast("dict[str, int]", run["metadata"])
-    name = run["run_id"]
-    return frozenset(f"{name} {turn} {at}" for turn in range(1, asked["rounds"] + 1) for at in range(asked["width"]))
+    asked, name = cast("Json", run["metadata"]), run["run_id"]
+    if "answer" in asked:
+        return frozenset({f"{name} heard {asked['answer']}"})
+    rounds, width = cast("int", asked["rounds"]), cast("int", asked["width"])
+    return frozenset(f"{name} {turn} {at}" for turn in range(1, rounds + 1) for at in range(width))
 
 
 def _end_of(run: Json) -> tuple[object, ...]:

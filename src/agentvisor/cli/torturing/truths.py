@@ -54,7 +54,9 @@ class SeenRun:
     endings: tuple[str | None, ...]
     """Of its attempts, in order."""
     tasks: frozenset[str]
-    """Names of the tasks of its fan-outs, as it was asked for."""
+    """What it adds to the state, as it was asked for: names of its fan-outs' tasks, or the answer that it brings."""
+    final: str = "completed"
+    """How its last attempt has to end: "paused" where it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def _ended_otherwise(seen: Seen) -> Iterator[Violation]:
     final = {"completed", "paused", "cancelled", "agent_error", "could_not_start", "time_budget"}
     for run in seen.runs:
         ends = [ending for ending in run.endings if ending in final]
-        if run.status != "success" or ends != ["completed"] or run.endings[-1] != "completed":
+        if run.status != "success" or ends != [run.final] or run.endings[-1] != run.final:
             what = f"its status is {run.status}, and its attempts ended as {list(run.endings)}"
             yield Violation(Truth.ENDED_ONCE, seen.thread, what, run.id)
     known = {run.id for run in seen.runs}
@@ -152,12 +154,16 @@ def repeated(thread: str, records: Sequence[Record]) -> Iterator[Violation]:
     A task that is started in an *older* attempt than the one that finished it is none of these: that process was cut
     off, does not know it yet, and nothing that it writes counts.
     """
-    names = {one.task: one.name for one in records if one.what == "started"}
+    names: dict[str, str] = {}
     finished: dict[str, Record] = {}
     for record in records:
         if record.what == "written" and record.task in names:
             finished.setdefault(names[record.task], record)
-        elif record.what == "started" and (done := finished.get(record.name)) and record.attempt >= done.attempt:
+        if record.what != "started":
+            continue
+        names[record.task] = record.name
+        done = finished.get(record.name)
+        if done is not None and record.attempt >= done.attempt:
             what = (
                 f"task {record.name!r} was finished in attempt {done.attempt} (line {done.line}), "
                 f"and started again in attempt {record.attempt}"
