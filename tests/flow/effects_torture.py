@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
+from tests.support.waiting_sync import until
 
 RESTARTS = {
     "AGENTVISOR_TEMPORAL_RUN_RESTART_MAX_ATTEMPTS": "1000",
@@ -22,7 +23,8 @@ CARDS = 10
 """Of agents/dice.py."""
 KINDS = ("graph", "agraph", "plain", "plain_async")
 DECIDERS = ("bank", "person")
-PATIENCE = 240.0
+PATIENCE, LOOK = 1800.0, 1.0
+"""Seconds for a run with all its deaths, and between looks at it: each is work for the host."""
 
 
 @dataclass
@@ -46,14 +48,17 @@ class Told:
 
 
 def torture(project: Project, *, kills: int, seed: str, chance: float = 0.08, at_a_time: int = 4) -> Iterator[Told]:
-    """Threads, until there were so many kills: after each round of threads, what has become of all so far."""
+    """Threads, until there were so many kills; whenever one has ended, what has become of all so far."""
     told, number = Told(), count()
     with ThreadPoolExecutor(at_a_time) as pool:
-        while told.killed < kills:
-            numbers = [next(number) for _ in range(2 * at_a_time)]
-            for one in pool.map(lambda at: _thread(project, at, seed, chance), numbers):
-                told.add(one)
+        under_way = {pool.submit(_thread, project, next(number), seed, chance) for _ in range(at_a_time)}
+        while under_way:
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for one in done:
+                told.add(one.result())
             yield told
+            if told.killed < kills:
+                under_way |= {pool.submit(_thread, project, next(number), seed, chance) for _ in done}
 
 
 def _thread(project: Project, number: int, seed: str, chance: float) -> Told:
@@ -62,10 +67,10 @@ def _thread(project: Project, number: int, seed: str, chance: float) -> Told:
     thread.tell("dice", f"{seed}:{number}:{chance}")
     thread.tell("decides", decider)
     told = Told()
-    run = thread.ended(_started(thread, kind, None), seconds=PATIENCE)
+    run = _ended(thread, _started(thread, kind, None))
     while run["status"] == "success" and thread.status() == "interrupted":
         answers = {one["id"]: _true_answer(project, thread, one) for one in _questions(thread)}
-        run = thread.ended(_started(thread, kind, answers), seconds=PATIENCE)
+        run = _ended(thread, _started(thread, kind, answers))
     log = [str(one["what"]) for one in thread.effects()]
     told.deaths = Counter(what.removeprefix("died ") for what in log if what.startswith("died "))
     told.decided = Counter({f"by the {decider}": sum(what.startswith("decided ") for what in log)})
@@ -95,6 +100,17 @@ def _started(thread: VictimThread, kind: str, answers: dict[str, Any] | None) ->
     if kind.startswith("plain"):
         return str(thread.client.runs.create(thread.id, "call", command=command)["run_id"])
     return thread.graph(f"dice:{kind}", None, command=command)
+
+
+def _ended(thread: VictimThread, run_id: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+
+    def has_ended() -> bool:
+        found.append(thread.run(run_id))
+        return found[-1]["status"] not in ("pending", "running")
+
+    until(has_ended, seconds=PATIENCE, pause=LOOK)
+    return found[-1]
 
 
 def _questions(thread: VictimThread) -> list[dict[str, Any]]:

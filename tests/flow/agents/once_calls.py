@@ -153,6 +153,17 @@ async def cancelled() -> Any:
     except agentvisor.UnknownOutcome:
         told.append("unknown")
 
+    # Cancelled while it looks what is there: what it would have found must not be forgotten.
+    task = asyncio.ensure_future(agentvisor.once("cancelled", slow))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    told.append(task.cancelled())
+    try:
+        await agentvisor.once("cancelled", slow, on_unknown="fail")
+    except agentvisor.UnknownOutcome:
+        told.append("unknown")
+
     async def look() -> Any:
         await asyncio.sleep(0)
         return agentvisor.NOT_DONE
