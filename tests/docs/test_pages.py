@@ -16,7 +16,7 @@ RUN_ELSEWHERE = {
     "docs/history-limits.md": "tests/flow/test_limit_pages.py",
     "docs/limits.md": "tests/flow/test_limit_pages.py",
 }
-"""Pages whose blocks need more than a shell (an object store, a thread near its limits), and the tests that run them."""
+"""Pages whose blocks need more than a shell (an object store, a thread near its limits), and who runs them."""
 
 WITH_BLOCKS = [page for page in pages() if blocks_of(page) and str(page.relative_to(ROOT)) not in RUN_ELSEWHERE]
 

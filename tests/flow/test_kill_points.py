@@ -97,7 +97,8 @@ def check_points(project: Project, start: Any, every: int = 1) -> None:
     assert undisturbed.run["status"] == "success", undisturbed.run["error"]
     assert len(undisturbed.history) == 5
     operations = sum(1 for one in undisturbed.effects if str(one["what"]).startswith("operation "))
-    assert operations >= 11, "five checkpoints and the writes of six tasks"
+    # On a busy machine the last checkpoint overtakes the writes of the last task, which LangGraph then sends no more.
+    assert operations >= 10, "five checkpoints and the writes of six tasks, but the last"
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         disturbed = list(pool.map(lambda point: told(project, start, point), points(operations)[::every]))
     problems = [one for each in disturbed for one in each.problems(undisturbed)]

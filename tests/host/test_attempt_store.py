@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.host import EngineHost, new_thread, whole
 from tests.support.waiting import until
-from tests.support.writing import name, numbers, projection, put, task_write, tasks
+from tests.support.writing import control_write, name, numbers, projection, put, task_write, tasks
 
 from agentvisor.core.errors import Corrupt, InvalidInput, PermissionRefused, StateTooLarge, ValueTooLarge
 from agentvisor.core.ids import ROOT, ThreadId
@@ -91,7 +91,7 @@ async def test_too_large_values_writes_records_and_projections_are_refused_and_n
     many = StoreRequest(project=Projection(checkpoint_id=name(0), next=["node" * 1_000] * 200))
     for request, says in (
         (put(1, size=1_600_000), r"max_inline_value"),
-        (task_write(0, "large", size=1_600_000), r"'out'"),
+        (control_write(0, "a" * 1_600_000), r"'__resume__'"),
         (large_record, r"record|without its values"),
         (many, r"comes next"),
     ):
@@ -106,7 +106,8 @@ async def test_what_no_compaction_could_carry_is_refused_be_it_values_or_writes(
     thread_id, store = await opened(engine)
     await store.call(put(1, size=1_000_000))
     with pytest.raises(StateTooLarge, match=r"max_state"):
-        await store.call(task_write(1, "large", size=900_000))
+        await store.call(control_write(1, "a" * 900_000))
+    await store.call(task_write(1, "large", size=900_000))  # a regular one is dropped, which is never an error (S5)
     await store.call(task_write(1, "small", size=1_000))
     with pytest.raises(StateTooLarge, match=r"max_state"):
         await store.call(put(1, size=1_000_000, namespace="sub|1"))

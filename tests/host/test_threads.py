@@ -282,7 +282,7 @@ async def test_a_thread_whose_state_cannot_fit_fails_loudly_is_read_and_takes_no
         await until(failed, seconds=30)
         thread = await host.threads.read(thread_id)
         assert thread.status is ThreadStatus.ERROR
-        assert "cannot be made smaller" in thread.failure
+        assert "when everything is left out that may be" in thread.failure
         assert numbers(thread) == {0}
         with pytest.raises(AgentVisorError, match="failed and takes no runs"):
             await host.threads.start_run(thread_id, spec(), create=True, thread_metadata={})

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.flow
 
 async def executions(client: Client, thread_id: ThreadId) -> list[str]:
     description = await client.get_workflow_handle(thread_id).describe()
-    return await threads_delete._chain(client, thread_id, description.run_id)
+    return [one.run_id for one in await threads_delete._chain(client, thread_id, description.run_id)]
 
 
 async def is_there(client: Client, thread_id: ThreadId, run_id: str) -> bool:

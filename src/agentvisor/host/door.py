@@ -17,7 +17,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.st
 _NEAR = 0.8
 """Of the limit: said once."""
 _BRANCH = 600
-"""About what the current checkpoint of a subgraph takes that cannot be left out (measured: 1,800,247 bytes for 2,305)."""
+"""About what a subgraph's current checkpoint takes that cannot be left out (measured: 1,800,247 bytes for 2,305)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,11 +88,11 @@ class Items(TypedDict, total=False):
     seen: list[str]
 
 
-nested = StateGraph(State)
-nested.add_node("work", work)
-nested.add_node("inner", _graph(sub_work, ask).compile())
-nested.add_edge(START, "work")
-nested.add_edge("work", "inner")
+nested_later = StateGraph(State)
+nested_later.add_node("work", work)
+nested_later.add_node("inner", _graph(sub_work, ask).compile())
+nested_later.add_edge(START, "work")
+nested_later.add_edge("work", "inner")
 
 deltas = StateGraph(Items)
 deltas.add_sequence([add, confirm, tell])

@@ -22,7 +22,7 @@ from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
 
 AGENTS = Path(__file__).parent / "agents.py"
-NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing", "nested", "deltas")
+NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing", "nested", "nested_later", "deltas")
 
 
 def config_in(folder: Path, **overrides: object) -> Config:

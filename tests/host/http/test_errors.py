@@ -3,6 +3,7 @@
 import httpx
 import pytest
 from langgraph_sdk.errors import NotFoundError, _araise_for_status_typed
+from tests.host.http.conftest import NAMES
 
 from agentvisor.core.errors import ERRORS, AgentVisorError, NotFound, Unavailable
 from agentvisor.host.http.errors import STATUS, error_response
@@ -64,5 +65,5 @@ async def test_an_unknown_agent_is_refused_with_those_that_there_are(api: httpx.
     response = await api.post("/threads/t/runs", json={"assistant_id": "nope"})
     assert response.status_code == 422
     assert response.json()["code"] == "unknown_agent"
-    agents = "asking, deltas, failing, nested, nothing, plain, talking, waiting"
+    agents = ", ".join(sorted(NAMES))
     assert f"this host has {agents}" in response.json()["detail"]
