@@ -172,7 +172,7 @@ class ThreadMachine(RuleBasedStateMachine):
         run = self.runs[self.thread.active.run_id]
         self.thread.give_up_guest(self.count)
         self.writer = None
-        run.over = run.cancelled
+        run.over = run.cancelled or not run.agent  # a client outside opens another session at once
 
     # --- always ------------------------------------------------------------------------------------------------------
 

@@ -134,6 +134,12 @@ def test_a_value_that_is_not_allowed_is_named_with_where_it_was_set(tmp_path: Pa
     assert "environment variable AGENTVISOR_HTTP_PORT" in message
 
 
+def test_a_memory_limit_into_which_no_agent_fits_is_refused(tmp_path: Path) -> None:
+    says = refused(tmp_path, {"guest": {"memory_limit": 512}})
+    assert "guest.memory_limit" in says
+    assert "write 512MiB, or 0 for no limit" in says
+
+
 def test_all_values_that_are_not_allowed_are_named_at_once(tmp_path: Path) -> None:
     message = refused(tmp_path, {"http": {"port": 0}, "guest": {"max_live_runs": "many"}})
     assert "http.port" in message
