@@ -1,6 +1,6 @@
 """Agents that are killed at random around `agentvisor.once`: no effect is duplicated, and none is lost in silence.
 
-    python benchmarks/effects_torture.py [--kills 1000] [--seed S] [--chance 0.12] [--at-a-time 8]
+    python benchmarks/effects_torture.py [--kills 1000] [--seed S] [--chance 0.12] [--at-a-time 8] [--minutes 60]
 
 Graphs and plain agents, synchronous and asynchronous, charge ten cards each. At every place around an effect they throw
 dice, and kill themselves with SIGKILL where they lose; some are killed by the clock, wherever they are. Half of the
@@ -26,13 +26,14 @@ from tests.flow.effects_torture import RESTARTS, Told, torture
 from tests.support.temporal import temporal_server
 
 
-def run(folder: Path, *, kills: int, seed: str, chance: float, at_a_time: int) -> Told:
+def run(folder: Path, *, kills: int, seed: str, chance: float, at_a_time: int, minutes: float) -> Told:
     told = Told()
     with temporal_server(folder / "temporal") as server:
         project = Project(folder, server.address, "zygote", VICTIMS)
         project.host(RESTARTS, FOLDER=str(folder))
         try:
-            for told in torture(project, kills=kills, seed=seed, chance=chance, at_a_time=at_a_time):
+            threads = torture(project, kills=kills, seed=seed, chance=chance, at_a_time=at_a_time, minutes=minutes)
+            for told in threads:
                 print(f"{told.killed} kills, {told.effects} effects, {len(told.problems)} problems", flush=True)
         finally:
             for host in project.hosts:
@@ -59,13 +60,21 @@ def main() -> None:
     parser.add_argument("--seed", default=str(int(time.time())))
     parser.add_argument("--chance", type=float, default=0.12)
     parser.add_argument("--at-a-time", type=int, default=8)
+    parser.add_argument("--minutes", type=float, default=60, help="begin no thread after this long")
     given = parser.parse_args()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; seed {given.seed}")
     folder = Path(tempfile.mkdtemp(prefix="agentvisor-bench-"))
     began = time.monotonic()
     try:
-        told = run(folder, kills=given.kills, seed=given.seed, chance=given.chance, at_a_time=given.at_a_time)
+        told = run(
+            folder,
+            kills=given.kills,
+            seed=given.seed,
+            chance=given.chance,
+            at_a_time=given.at_a_time,
+            minutes=given.minutes,
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     report(told, time.monotonic() - began)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import httpx
+from langgraph_sdk.errors import APIError
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
 from tests.support.waiting_sync import until
@@ -23,6 +27,8 @@ CARDS = 10
 """Of agents/dice.py."""
 KINDS = ("graph", "agraph", "plain", "plain_async")
 DECIDERS = ("bank", "person")
+BUSY = (httpx.HTTPError, APIError)
+"""A machine that is busy with all this may keep a reader waiting for too long."""
 PATIENCE, LOOK = 1800.0, 1.0
 """Seconds for a run with all its deaths, and between looks at it: each is work for the host."""
 
@@ -47,8 +53,11 @@ class Told:
         return sum(self.deaths.values())
 
 
-def torture(project: Project, *, kills: int, seed: str, chance: float = 0.08, at_a_time: int = 4) -> Iterator[Told]:
-    """Threads, until there were so many kills; whenever one has ended, what has become of all so far."""
+def torture(
+    project: Project, *, kills: int, seed: str, chance: float = 0.08, at_a_time: int = 4, minutes: float = 60
+) -> Iterator[Told]:
+    """Threads, until there were so many kills or the time is over; whenever one has ended, what became of all so far."""
+    until_then = time.monotonic() + 60 * minutes
     told, number = Told(), count()
     with ThreadPoolExecutor(at_a_time) as pool:
         under_way = {pool.submit(_thread, project, next(number), seed, chance) for _ in range(at_a_time)}
@@ -57,7 +66,7 @@ def torture(project: Project, *, kills: int, seed: str, chance: float = 0.08, at
             for one in done:
                 told.add(one.result())
             yield told
-            if told.killed < kills:
+            if told.killed < kills and time.monotonic() < until_then:
                 under_way |= {pool.submit(_thread, project, next(number), seed, chance) for _ in done}
 
 
@@ -68,8 +77,8 @@ def _thread(project: Project, number: int, seed: str, chance: float) -> Told:
     thread.tell("decides", decider)
     told = Told()
     run = _ended(thread, _started(thread, kind, None))
-    while run["status"] == "success" and thread.status() == "interrupted":
-        answers = {one["id"]: _true_answer(project, thread, one) for one in _questions(thread)}
+    while run["status"] == "success" and (asked := _questions(thread)):
+        answers = {one["id"]: _true_answer(project, thread, one) for one in asked}
         run = _ended(thread, _started(thread, kind, answers))
     log = [str(one["what"]) for one in thread.effects()]
     told.deaths = Counter(what.removeprefix("died ") for what in log if what.startswith("died "))
@@ -106,15 +115,25 @@ def _ended(thread: VictimThread, run_id: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
 
     def has_ended() -> bool:
-        found.append(thread.run(run_id))
-        return found[-1]["status"] not in ("pending", "running")
+        with suppress(*BUSY):
+            found.append(thread.run(run_id))
+        return bool(found) and found[-1]["status"] not in ("pending", "running")
 
     until(has_ended, seconds=PATIENCE, pause=LOOK)
     return found[-1]
 
 
 def _questions(thread: VictimThread) -> list[dict[str, Any]]:
-    return [dict(one) for one in thread.client.threads.get_state(thread.id)["interrupts"]]
+    """What waits for an answer."""
+    found: list[list[dict[str, Any]]] = []
+
+    def read() -> bool:
+        with suppress(*BUSY):
+            found.append([dict(one) for one in thread.client.threads.get_state(thread.id)["interrupts"]])
+        return bool(found)
+
+    until(read, seconds=PATIENCE, pause=LOOK)
+    return found[-1]
 
 
 def _true_answer(project: Project, thread: VictimThread, question: dict[str, Any]) -> dict[str, Any]:
