@@ -9,7 +9,7 @@ import pytest
 from tests.docs.blocks import ROOT, Block, blocks_of, pages
 from tests.docs.reader import RULES, Reader
 
-pytestmark = [pytest.mark.flow, pytest.mark.system("bash", "curl", "jq", "make")]
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("bash", "curl", "jq", "make")]
 
 RUN_ELSEWHERE = {
     "docs/external-storage.md": "tests/external/test_page.py",
