@@ -23,7 +23,7 @@ from agentvisor.cli.torturing.client import Client
 from agentvisor.cli.torturing.faults import Mix
 from agentvisor.cli.torturing.figures import Figures, figures_of, tell, tell_violations
 from agentvisor.cli.torturing.killing import Killing
-from agentvisor.cli.torturing.lanes import Lane, Story, check
+from agentvisor.cli.torturing.lanes import LEAST_PATIENCE, Lane, Story, check, unanswered
 from agentvisor.cli.torturing.records import Records
 from agentvisor.cli.torturing.stage import open_stage
 
@@ -88,7 +88,7 @@ async def _torture(plan: Plan, folder: Path) -> tuple[Story, Figures]:
         killing = Killing(stage, mix, Random(chance.random()))  # noqa: S311
         await _suffer(plan, client, killing, records, story)
         console.print(f"The killing is over; {len(story.threads)} threads are looked at once more.")
-        await _check_all(client, records, story)
+        await _check_all(client, records, story, max(plan.patience, LEAST_PATIENCE))
         (folder / "kills.jsonl").write_text(
             "".join(json.dumps([one.fault.value, one.at, one.pid, sorted(one.agents)]) + "\n" for one in killing.done)
         )
@@ -162,16 +162,20 @@ async def _tell_on(began: float, killing: Killing, story: Story) -> None:
         )
 
 
-async def _check_all(client: Client, records: Records, story: Story) -> None:
+async def _check_all(client: Client, records: Records, story: Story, patience: float) -> None:
     """Once more, all of them, now that everything has come back: what was right in between must be right still."""
     places = asyncio.Semaphore(_CHECKED_AT_A_TIME)
     stuck = {one.thread for one in story.violations}
 
     async def one(thread: str) -> None:
         async with places:
-            if thread not in stuck:
-                story.violations += await check(thread, client, records, story)
-            story.compactions += await client.compactions(thread)
+            try:
+                async with asyncio.timeout(patience):
+                    if thread not in stuck:
+                        story.found(await check(thread, client, records, story))
+                    story.compactions += await client.compactions(thread)
+            except TimeoutError:
+                story.found([unanswered(thread)])
 
     await asyncio.gather(*(one(thread) for thread, runs in story.threads.items() if runs))
 

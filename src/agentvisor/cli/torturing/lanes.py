@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import cast
@@ -13,13 +13,14 @@ from agentvisor.cli.torturing.client import Client, Json, NoAnswer, Refused, che
 from agentvisor.cli.torturing.records import Record, Records
 from agentvisor.cli.torturing.truths import Seen, SeenRun, Truth, Violation, missing, violations
 
+LEAST_PATIENCE = 30.0
+"""Seconds that hosts are given to answer at all."""
 _LOOK = (0.3, 0.7)
 """Seconds between two looks at the outside record of a run."""
 _ASK = (4.0, 8.0)
 """Seconds after which a host is asked all the same: each time is work for one that has runs to restart."""
 _ASKING = 0.3
 """Share of runs that end with a question to a person."""
-_LEAST_PATIENCE = 30.0
 _READS = 0.5
 """Share of these times at which the history is read as well, while the run is at work."""
 
@@ -36,6 +37,10 @@ class Story:
         self.reads = 0
         """Histories that were read while a run was at work."""
         self.compactions = 0
+
+    def found(self, violations: Iterable[Violation]) -> None:
+        """Remember what is new: a thread is looked at more than once."""
+        self.violations += [one for one in dict.fromkeys(violations) if one not in self.violations]
 
     @property
     def stuck(self) -> int:
@@ -73,10 +78,10 @@ class Lane:
             try:
                 await self._live_thread(thread, over)
             except _Stuck as stuck:
-                self._story.violations.append(stuck.violation)
+                self._story.found([stuck.violation])
                 return
             except Refused as refused:
-                self._story.violations.append(Violation(Truth.KEPT, thread, f"a host refused a request: {refused}"))
+                self._story.found([Violation(Truth.KEPT, thread, f"a host refused a request: {refused}")])
                 return
 
     async def _live_thread(self, thread: str, over: asyncio.Event) -> None:
@@ -96,16 +101,16 @@ class Lane:
             await self._until_ended(thread, run, last=f"{run} {asked.get('rounds', 'answer')} join")
         if accepted:
             async with self._answered(thread):
-                self._story.violations += await check(thread, self._client, self._records, self._story)
+                self._story.found(await check(thread, self._client, self._records, self._story))
 
     @asynccontextmanager
     async def _answered(self, thread: str) -> AsyncGenerator[None]:
         """A host answers in the end, or the thread is stuck."""
         try:
-            async with asyncio.timeout(max(self._patience, _LEAST_PATIENCE)):
+            async with asyncio.timeout(max(self._patience, LEAST_PATIENCE)):
                 yield
         except TimeoutError:
-            raise _Stuck(Violation(Truth.NOT_STUCK, thread, "no host answers for it")) from None
+            raise _Stuck(unanswered(thread)) from None
 
     def _answer(self, number: int) -> Json:
         return {"answer": f"answer {number}"}
@@ -156,9 +161,7 @@ class Lane:
         except NoAnswer:
             return
         self._story.reads += 1
-        for violation in missing(thread, before, history):
-            if violation not in self._story.violations:
-                self._story.violations.append(violation)
+        self._story.found(missing(thread, before, history))
 
 
 def _is_written(name: str, records: Sequence[Record]) -> bool:
@@ -171,6 +174,11 @@ class _Stuck(Exception):
     def __init__(self, violation: Violation) -> None:
         super().__init__(violation.what)
         self.violation = violation
+
+
+def unanswered(thread: str) -> Violation:
+    """No host has anything to say of a thread."""
+    return Violation(Truth.NOT_STUCK, thread, "no host answers for it")
 
 
 async def check(thread: str, client: Client, records: Records, story: Story) -> list[Violation]:
