@@ -206,7 +206,7 @@ def check_attempts(run: dict[str, Any]) -> None:
         # Neither is known of an attempt of which nothing was ever heard.
         assert (one["started_at"] is None) == (one["host_id"] is None), one
         assert one["started_at"] is None or one["scheduled_at"] <= one["started_at"] <= one["ended_at"], one
-    assert all(a["ended_at"] <= b["scheduled_at"] for a, b in pairwise(attempts)), attempts
+    assert all(a["scheduled_at"] <= b["scheduled_at"] for a, b in pairwise(attempts)), attempts
     assert (run["error"] is None) == (run["status"] not in ("error", "timeout")), run
 
 

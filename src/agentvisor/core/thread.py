@@ -274,9 +274,10 @@ class Thread:
 
     def _record_end(self, run: Run, close: Close, now_ms: int) -> None:
         attempt = run.attempts[-1]
-        attempt.ended_at_ms = now_ms
         attempt.ending = close.ending
         self._attribute(attempt, close.source)
+        # After an outage, Temporal has been seen to date an attempt's end before its start.
+        attempt.ended_at_ms = max(now_ms, attempt.started_at_ms)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
         self.store.drop_unreferenced_blobs()
         self.touch(now_ms)
