@@ -93,6 +93,11 @@ async def client_is_heard_twice(run: HitRun) -> None:
     line.cut()
     line.doubles = True
     await run.start()
+
+    async def twice() -> bool:
+        return await run.runs() == 2
+
+    await until(twice)
     line.mend()
     line.cut()
 
