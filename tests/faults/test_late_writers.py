@@ -98,7 +98,9 @@ async def test_an_attempt_that_has_lost_its_run_is_refused_every_kind_of_request
                 await new.complete(second, b'"mine"')
                 run = await asyncio.wait_for(heir.threads.wait_run(thread_id, run_id), 20)
         assert (run.status, run.output) == (RunStatus.SUCCESS, b'"mine"')
-        assert [one.ending for one in run.attempts] == [Ending.HOST_GONE, Ending.COMPLETED]
+        # The silent host may take the second attempt, too, and lose it the same way, before its heir is there.
+        *lost, last = [one.ending for one in run.attempts]
+        assert (set(lost), last) == ({Ending.HOST_GONE}, Ending.COMPLETED)
         assert numbers(await whole(other.threads, thread_id)) == {0, 1}
 
 
