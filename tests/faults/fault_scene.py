@@ -27,7 +27,7 @@ from agentvisor.cli.torturing.stage import TorturedHost
 from agentvisor.cli.torturing.truths import Violation
 
 SECONDS = 40.0
-HEARTBEAT_TIMEOUT = 2.0
+HEARTBEAT_TIMEOUT = 3.0
 ASKED: Json = {"rounds": 2, "width": 3, "seconds": 0.6, "asks": False}
 
 _SETTINGS = """\
