@@ -56,7 +56,7 @@ class Told:
 def torture(
     project: Project, *, kills: int, seed: str, chance: float = 0.08, at_a_time: int = 4, minutes: float = 60
 ) -> Iterator[Told]:
-    """Threads, until there were so many kills or the time is over; whenever one has ended, what became of all so far."""
+    """Threads, until there were so many kills or the time is over; whenever one has ended, what became of all."""
     until_then = time.monotonic() + 60 * minutes
     told, number = Told(), count()
     with ThreadPoolExecutor(at_a_time) as pool:
