@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agentvisor.testing.process import Process, free_ports
+from agentvisor.testing.process import Process, start_on_free_ports
 from agentvisor.testing.record import Record
 from agentvisor.testing.temporal import Temporal
 from agentvisor.testing.thread import ANSWER_SECONDS, PAUSE, Thread
@@ -42,24 +42,22 @@ class Host:
         self.temporal = temporal
         self.threads: list[Thread] = []
         """Those that the present test has used."""
-        self._http_port = free_ports(1)[0]
+        self._http_port = 0
         self._records = folder / "records"
         self._records.mkdir(parents=True)
-        overrides = {
+        self._place = place
+        self._overrides: dict[str, object] = {
             **QUICK,
             "temporal.task_queue": f"test-{uuid4().hex}",
             **settings,
             "temporal.address": temporal.address,
             "temporal.namespace": "default",
             "http.host": "127.0.0.1",
-            "http.port": self._http_port,
             "grpc.port": 0,
             "dev.data_dir": str(folder / "data"),
         }
-        arguments = [str(place), json.dumps(overrides), str(self._records), str(temporal.pid)]
-        self._process = Process(
-            "agentvisor.testing.host_main", arguments, folder / "host.log", folder=_folder_of(place)
-        )
+        log, working = folder / "host.log", _folder_of(place)
+        self._process = Process("agentvisor.testing.host_main", [], log, folder=working)
 
     # --- the process -------------------------------------------------------------------------------------------------
 
@@ -86,7 +84,14 @@ class Host:
         """Start it if it does not run; return when it takes runs. In the main thread: with another it would end."""
         if not self._process.is_alive:
             self._process.end(signal.SIGKILL)
-            self._process.start()
+            if self._http_port:
+                self._process.start()
+            else:
+                (self._http_port,) = start_on_free_ports(self._process, 1, self._arguments)
+
+    def _arguments(self, ports: list[int]) -> list[str]:
+        overrides = json.dumps({**self._overrides, "http.port": ports[0]})
+        return [str(self._place), overrides, str(self._records), str(self.temporal.pid)]
 
     def kill(self) -> None:
         """SIGKILL. Whoever waits for a run, or asks for anything, starts it again."""

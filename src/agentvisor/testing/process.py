@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import IO
@@ -18,6 +18,7 @@ READY = "ready at "
 """What such a program prints once it can be spoken to, before its address."""
 
 START_SECONDS = 60.0
+START_TRIES = 3
 STOP_SECONDS = 20.0
 
 
@@ -33,7 +34,8 @@ class Process:
         self.address = ""
         """What it said that it is ready at."""
         self._module = module
-        self._arguments = arguments
+        self.arguments = arguments
+        """Of the next start."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,7 +55,7 @@ class Process:
         leashed = [sys.executable, "-I", "-S", leash, str(os.getpid())]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*leashed, sys.executable, "-m", self._module, *self._arguments],
+                [*leashed, sys.executable, "-m", self._module, *self.arguments],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -92,6 +94,21 @@ class Process:
             os.killpg(process.pid, signal.SIGKILL)
         if process.stdout is not None:
             process.stdout.close()
+
+
+def start_on_free_ports(process: Process, count: int, arguments: Callable[[list[int]], Sequence[str]]) -> list[int]:
+    """Start it for the first time; the ports that it has: one that was free a moment ago may have been taken since."""
+    for tries_left in reversed(range(START_TRIES)):
+        ports = free_ports(count)
+        process.arguments = arguments(ports)
+        try:
+            process.start()
+        except DidNotStart:
+            if not tries_left:
+                raise
+        else:
+            return ports
+    raise AssertionError  # not reached
 
 
 def _first_line(stream: IO[bytes]) -> str:

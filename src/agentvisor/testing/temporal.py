@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from agentvisor.testing.process import Process, free_ports
+from agentvisor.testing.process import Process, start_on_free_ports
 
 
 class Temporal:
@@ -16,12 +16,11 @@ class Temporal:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        port, ui_port = free_ports(2)
-        self.address = f"127.0.0.1:{port}"
-        self.ui_url = f"http://127.0.0.1:{ui_port}"
+        self._folder = folder
+        self._process = Process("agentvisor.testing.temporal_main", [], folder / "keeper.log")
+        self.address = ""
+        self.ui_url = ""
         """For people: its page shows every thread, by its id."""
-        arguments = [str(folder), str(port), str(ui_port)]
-        self._process = Process("agentvisor.testing.temporal_main", arguments, folder / "keeper.log")
 
     @property
     def pid(self) -> int:
@@ -29,7 +28,9 @@ class Temporal:
         return self._process.pid
 
     def start(self) -> None:
-        self._process.start()
+        ports = start_on_free_ports(self._process, 2, lambda ports: [str(self._folder), *map(str, ports)])
+        self.address = f"127.0.0.1:{ports[0]}"
+        self.ui_url = f"http://127.0.0.1:{ports[1]}"
 
     def stop(self) -> None:
         self.thaw()
