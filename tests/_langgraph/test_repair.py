@@ -112,15 +112,20 @@ class Strict(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-class Tools:
-    """One finishes, the other ends the run."""
+class Tools(InMemorySaver):
+    """One finishes, the other ends the run once the first one's answer is stored."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.finished = threading.Event()
+
+    def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+        super().put_writes(config, writes, task_id, task_path)
+        if "quick is done" in repr(writes):
+            self.finished.set()
 
     def quick(self) -> str:
         """Finish."""
-        self.finished.set()
         return "quick is done"
 
     def stuck(self) -> str:
@@ -130,15 +135,11 @@ class Tools:
 
 
 def of_create_agent(model: Strict, tools: Tools) -> Any:
-    return create_agent(
-        model, [tools.quick, tools.stuck], middleware=[RepairMiddleware()], checkpointer=InMemorySaver()
-    )
+    return create_agent(model, [tools.quick, tools.stuck], middleware=[RepairMiddleware()], checkpointer=tools)
 
 
 def of_create_react_agent(model: Strict, tools: Tools) -> Any:
-    return create_react_agent(
-        model, [tools.quick, tools.stuck], pre_model_hook=repair_hook, checkpointer=InMemorySaver()
-    )
+    return create_react_agent(model, [tools.quick, tools.stuck], pre_model_hook=repair_hook, checkpointer=tools)
 
 
 def invoke(graph: Any, text: str) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def test_a_conversation_in_a_delta_channel_is_repaired_too() -> None:
     builder.add_conditional_edges("model", route, ["quick", "stuck", END])
     for name in ("quick", "stuck"):
         builder.add_edge(name, "repair")
-    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    graph: Any = builder.compile(checkpointer=tools)
     with pytest.raises(KeyboardInterrupt):
         graph.invoke({"messages": [HumanMessage("look", id="h-1")]}, CONFIG, durability="sync")
     values = graph.invoke({"messages": [HumanMessage("and?", id="h-2")]}, CONFIG, durability="sync")
