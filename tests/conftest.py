@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
 from tests.support.temporal import TemporalProcess, temporal_server
+
+# How long an example takes says how busy the machine is, and nothing of what a test is about.
+settings.register_profile("agentvisor", deadline=None)
+settings.load_profile("agentvisor")
 
 # Debian keeps PostgreSQL's server programs out of PATH.
 PROGRAM_FOLDERS = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
