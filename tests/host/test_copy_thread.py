@@ -74,8 +74,12 @@ async def test_a_client_writes_on_while_its_thread_is_made_smaller(temporal: str
         thread = new_thread()
         for number in range(10):  # past the 4 MB at which Temporal wants a new execution
             await host.call(thread, put(number, size=600_000))
+
+        async def smaller() -> bool:
+            return (await host.threads.get(thread)).compactions >= 1
+
+        await until(smaller)
         found = await host.threads.get(thread)
-        assert found.compactions >= 1
         assert found.left_out
         head = found.store.get(ROOT)
         assert head is not None
