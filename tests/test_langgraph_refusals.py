@@ -143,3 +143,19 @@ def test_metadata_that_will_be_refused_leaves_no_thread_behind(
     with pytest.raises(InvalidInput, match="nan"):
         saver.put_writes(config, [("a", 1)], "task")  # LangGraph sends a first step's writes before its checkpoint
     assert not double.threads
+
+
+@pytest.mark.parametrize("metadata", [[1], "text", 3])
+def test_metadata_that_is_no_object_is_refused_by_name(
+    saver: AgentVisorCheckpointer, double: StoreDouble, metadata: Any
+) -> None:
+    with pytest.raises(InvalidInput, match="metadata must be an object, not"):
+        saver.put(THREAD, checkpoint({"a": 1}, {"a": "1"}), metadata, {"a": "1"})
+    assert not double.requests
+
+
+def test_an_id_that_is_no_text_is_refused_by_name(saver: AgentVisorCheckpointer, double: StoreDouble) -> None:
+    odd: Any = {**checkpoint({"a": 1}, {"a": "1"}), "id": 5}
+    with pytest.raises(InvalidInput, match=r"checkpoint\['id'\] must be text, not int"):
+        saver.put(THREAD, odd, {}, {"a": "1"})
+    assert not double.requests

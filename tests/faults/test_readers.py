@@ -63,7 +63,7 @@ class FoldsBetween(ThreadReader):
         return self._merged(await self.state(thread_id, asked), log)
 
     def _merged(self, thread: Thread, log: journal_pb2.Log | None) -> Thread:
-        assert log is None or threads_read._lay_over(thread, log)
+        assert log is None or threads_read.lay_over(thread, log)
         return thread
 
 

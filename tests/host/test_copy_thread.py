@@ -3,6 +3,7 @@
 import asyncio
 from uuid import uuid4
 
+import ormsgpack
 import pytest
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
 from tests.support.waiting import until
@@ -11,7 +12,9 @@ from tests.support.writing import control_value, control_write, put, task_write
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Thread
+from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.host.threads_copy import copy_head
+from agentvisor.protocol import blobs
 from agentvisor.protocol.v1.store_pb2 import (
     CopyThread,
     DeltaHistory,
@@ -71,8 +74,12 @@ async def test_a_client_writes_on_while_its_thread_is_made_smaller(temporal: str
         thread = new_thread()
         for number in range(10):  # past the 4 MB at which Temporal wants a new execution
             await host.call(thread, put(number, size=600_000))
+
+        async def smaller() -> bool:
+            return (await host.threads.get(thread)).compactions >= 1
+
+        await until(smaller)
         found = await host.threads.get(thread)
-        assert found.compactions >= 1
         assert found.left_out
         head = found.store.get(ROOT)
         assert head is not None
@@ -194,3 +201,31 @@ async def test_what_delta_channels_are_made_of_comes_along_though_its_checkpoint
         store = (await whole(host.threads, target)).store
         assert sum(map(len, store.checkpoints.values())) == 2
         assert store.bones
+
+
+@pytest.mark.parametrize("channel", ["branch:to:work", "__start__", "__pregel_tasks"])
+async def test_a_copy_of_work_that_nobody_has_told_of_yet_is_interrupted(temporal: str, channel: str) -> None:
+    async with engine_host(temporal, f"copy-{uuid4()}") as host:
+        source = new_thread()
+        await host.call(source, holding(channel, [{"node": "work"}]))
+        copy = await copy_head(host.threads, source)
+        assert (await host.threads.get(copy.thread_id)).status is ThreadStatus.INTERRUPTED
+
+
+async def test_a_copy_of_what_has_come_to_its_end_is_idle(temporal: str) -> None:
+    async with engine_host(temporal, f"copy-{uuid4()}") as host:
+        for channel, value in (("__pregel_tasks", []), ("messages", ["hello"])):
+            source = new_thread()
+            await host.call(source, holding(channel, value))
+            copy = await copy_head(host.threads, source)
+            assert (await host.threads.get(copy.thread_id)).status is ThreadStatus.IDLE
+
+
+def holding(channel: str, value: object) -> StoreRequest:
+    """A checkpoint with one channel, before its agent has said what comes next."""
+    request = put(0)
+    blob = blobs.encode("msgpack", ormsgpack.packb(value), None, blobs.Limits())
+    del request.put.blobs[:]
+    request.put.blobs.append(blob)
+    request.put.checkpoint.channels[0].channel, request.put.checkpoint.channels[0].key = channel, blob.key
+    return request

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.host import EngineHost, new_thread, whole
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
+from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
 from tests.support.proxy import DESCRIBE, QUERY, proxy_to
 from tests.support.waiting import until
 from tests.support.writing import control_write, listing, name, numbers, put, task_write, tasks
@@ -13,7 +14,7 @@ from agentvisor.core.ids import ROOT, BlobKey, ThreadId
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol import blobs as codec
 from agentvisor.protocol.reads import PAGE_BYTES
-from agentvisor.protocol.v1 import store_pb2, thread_pb2
+from agentvisor.protocol.v1 import journal_pb2, store_pb2, thread_pb2
 
 pytestmark = pytest.mark.flow
 
@@ -176,3 +177,51 @@ async def test_without_temporal_a_read_says_so(temporal: str, engine: EngineHost
         proxy.refuse(QUERY)
         with pytest.raises(Unavailable, match="Temporal did not answer"):
             await reader.read(thread_id, thread_pb2.ReadThread())
+
+
+async def test_sizes_count_what_was_acknowledged_and_is_only_logged(engine: EngineHost) -> None:
+    thread_id, sizes = new_thread(), list[tuple[int, int, int, int]]()
+    for number in range(6):
+        await engine.call(thread_id, put(number, size=2_000))
+        await engine.call(thread_id, task_write(number, "task"))
+        found = await engine.threads.storage(thread_id)
+        sizes.append((found.checkpoints, found.namespaces, found.blobs, found.pending_writes))
+        assert found.history_events
+    assert engine.live(thread_id).journal.folds == 0
+    assert sizes == [(many, 1, many, many) for many in range(1, 7)]
+    logged = await engine.threads.storage(thread_id)
+    assert logged.blob_bytes > 6 * 2_000
+    assert numbers(await ThreadReader(engine.client).state(thread_id, thread_pb2.ReadThread())) == set()
+    await folded(engine, thread_id)
+    after = await engine.threads.storage(thread_id)
+    assert (after.checkpoints, after.blobs, after.blob_bytes) == (6, 6, logged.blob_bytes)
+    assert after.unsheddable_bytes == pytest.approx(logged.unsheddable_bytes, rel=0.1)
+
+
+async def test_sizes_are_read_again_where_the_state_lags_behind_the_log(
+    engine: EngineHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread_id = new_thread()
+    await engine.call(thread_id, put(0))
+    reader = ThreadReader(engine.client)
+    logged, asked = reader._log_in, list[int]()
+
+    async def too_new(description: DescribeWorkflowExecutionResponse) -> journal_pb2.Log | None:
+        log = await logged(description)
+        assert log is not None
+        asked.append(log.first_seq)
+        if len(asked) == 1:
+            log.first_seq += 5
+        return log
+
+    monkeypatch.setattr(reader, "_log_in", too_new)
+    assert (await reader.storage(thread_id)).checkpoints == 1
+    assert len(asked) == 2
+
+
+async def test_sizes_of_a_full_namespace_are_those_that_the_workflow_will_keep(temporal: str) -> None:
+    async with engine_host(temporal, f"q-{new_thread()}", knobs=Knobs(checkpoint_history=3)) as engine:
+        thread_id = new_thread()
+        for number in range(6):
+            await engine.call(thread_id, put(number))
+        assert (await engine.threads.storage(thread_id)).checkpoints == 3

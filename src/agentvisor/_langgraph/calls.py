@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -27,6 +28,7 @@ from agentvisor.client.put import NewCheckpoint, Put
 from agentvisor.client.put_writes import PutWrites
 from agentvisor.client.reads import Cursor, FoundCheckpoint, Page, get, list_page
 from agentvisor.client.requests import copy_thread, delete_for_runs, delete_thread, prune
+from agentvisor.core.errors import InvalidInput
 from agentvisor.protocol.metadata import metadata_to_struct
 
 
@@ -59,6 +61,7 @@ class Calls:
         new_versions: ChannelVersions,
     ) -> Call[None]:
         values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+        _check_put(checkpoint, metadata)
         merged = get_checkpoint_metadata(config, metadata)
         delta_names.note_counted(merged)
 
@@ -115,3 +118,12 @@ class Calls:
     def prune(self, thread_ids: Sequence[str], strategy: str) -> Call[None]:
         pruning = prune([allowed_thread(one) for one in thread_ids], strategy, self.connection.known)
         return begin(pruning, self.connection.transport)
+
+
+def _check_put(checkpoint: Checkpoint, metadata: CheckpointMetadata) -> None:
+    """What a caller without a type checker may hand in, said before LangGraph's own code trips over it."""
+    given_id, given = cast("object", checkpoint["id"]), cast("object", metadata)
+    if not isinstance(given_id, str):
+        raise InvalidInput(f"checkpoint['id'] must be text, not {type(given_id).__name__}", field="checkpoint.id")
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"metadata must be an object, not {type(given).__name__}", field="metadata")

@@ -126,7 +126,7 @@ class AttemptStore:
             case "get":
                 return self._get(request.get)
             case "list":
-                return list_page(self._thread, request.list)
+                return store_pb2.StoreReply(listed=list_page(self._thread, request.list))
             case "get_blobs":
                 return await self._get_blobs(request.get_blobs)
             case "get_part":

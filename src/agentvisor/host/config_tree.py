@@ -104,7 +104,10 @@ class TemporalConfig(Section):
         default=timedelta(milliseconds=1), description="How long a commit of pending writes waits for company."
     )
     compact_events: int = Field(
-        default=8000, ge=100, le=40_000, description="Events of a workflow's history at which it continues as new."
+        default=8000,
+        ge=100,
+        le=40_000,
+        description="Events of a workflow's history at which it continues as new: 100 to 40,000.",
     )
     compact_bytes: Size = Field(
         default=16 * MIB, le=40 * MIB, description="Size of a workflow's history at which it continues as new."

@@ -12,6 +12,8 @@ from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 
 _MOST_THREADS = 100_000
+_AT_A_TIME = 128
+"""Checkpoints that are asked of a thread at once."""
 
 
 class OutsideReads:
@@ -34,7 +36,7 @@ class OutsideReads:
                     )
                     return found(thread.store.get(namespace, wanted))
                 case "list":
-                    return list_page(await self._threads.read(thread_id), request.list)
+                    return store_pb2.StoreReply(listed=await self._list(thread_id, request.list, PAGE_BYTES))
                 case "delta_history":
                     asked = request.delta_history
                     thread = await self._threads.read(thread_id, namespace=Namespace(asked.namespace))
@@ -45,43 +47,64 @@ class OutsideReads:
                 case _:
                     have = frozenset(BlobKey(key) for key in request.get_blobs.have)
                     keys = [BlobKey(key) for key in request.get_blobs.keys]
-                    return blobs_page(await self._threads.stored_blobs(thread_id, keys, have=have))
+                    stored = await self._threads.stored_blobs(thread_id, keys, have=have, enough=PAGE_BYTES)
+                    return blobs_page(stored)
         except NotFound:
             return _nothing(request)
 
+    async def _list(self, thread_id: ThreadId, asked: store_pb2.ListCheckpoints, room: int) -> store_pb2.Listed:
+        """A page of one thread, read no further than it goes: the next one must not read it all again."""
+        page, listed = store_pb2.ListCheckpoints(), store_pb2.Listed()
+        page.CopyFrom(asked)
+        # A filter may leave few of many.
+        most = min(asked.limit, _AT_A_TIME) if asked.limit and not asked.filter.fields else _AT_A_TIME
+        while True:
+            thread, last = await self._threads.page(thread_id, page, most)
+            part = list_page(thread, page, last=last, room=room - listed.ByteSize())
+            listed.checkpoints.extend(part.checkpoints)
+            if last is None or part.more:
+                listed.more = part.more
+                return listed
+            if (asked.limit and len(listed.checkpoints) >= asked.limit) or listed.ByteSize() > room:
+                listed.more = True
+                return listed
+            page.after_id, page.after_namespace = last
+            if asked.limit:
+                page.limit = asked.limit - len(listed.checkpoints)
+
     async def list_all(self, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
-        """The checkpoints of every thread, a page for each thread."""
+        """The checkpoints of every thread, by the threads' ids."""
         page = store_pb2.ListCheckpoints()
         page.CopyFrom(asked)
         reply = store_pb2.StoreReply(listed=store_pb2.Listed())
-        left = asked.limit if asked.HasField("limit") else None
-        async for thread in self.all_threads(after=asked.after_thread):
-            if left is not None:
-                page.limit = left
-            part = list_page(thread, page).listed
+        for thread_id in await self._ids(after=asked.after_thread):
+            if thread_id != asked.after_thread:
+                page.after_id = page.after_namespace = ""
+            try:
+                part = await self._list(thread_id, page, PAGE_BYTES - reply.ByteSize())
+            except NotFound:
+                continue
             reply.listed.checkpoints.extend(part.checkpoints)
-            page.after_id = page.after_namespace = ""
-            if left is not None:
-                left -= len(part.checkpoints)
-                if left <= 0:
+            if asked.HasField("limit"):
+                page.limit = asked.limit - len(reply.listed.checkpoints)
+                if page.limit <= 0:
                     break
             if part.more or reply.ByteSize() > PAGE_BYTES:
                 reply.listed.more = True
                 break
         return reply
 
-    async def all_threads(self, only: ThreadId | None = None, *, after: str = "") -> AsyncIterator[Thread]:
+    async def all_threads(self, only: ThreadId | None = None) -> AsyncIterator[Thread]:
         """Every thread with its records, by id, or one; what does not exist, or no longer, is left out."""
-        listed = [only] if only is not None else await self._listed()
-        for thread_id in (one for one in listed if one >= after):
+        for thread_id in [only] if only is not None else await self._ids():
             try:
                 yield await self._threads.read(thread_id)
             except NotFound:
                 continue
 
-    async def _listed(self) -> list[ThreadId]:
+    async def _ids(self, *, after: str = "") -> list[ThreadId]:
         found = await self._threads.search(metadata={}, status=None, ids=None, limit=_MOST_THREADS, offset=0)
-        return sorted({*found, *self._held()})
+        return sorted(one for one in {*found, *self._held()} if one >= after)
 
 
 def _nothing(request: store_pb2.StoreRequest) -> store_pb2.StoreReply:

@@ -76,12 +76,16 @@ def followers(
     return [name for name in _triggered(checkpoint, blobs) if name not in finished]
 
 
+SENT = "__pregel_tasks"
+"""The channel of packets sent with Send."""
+
+
 def _triggered(checkpoint: Checkpoint, blobs: Values) -> list[str]:
     """Nodes by the channels that trigger them: edges, the graph's start, packets sent with Send."""
     full = [name for name, key in checkpoint.channels.items() if key is not None]
     edges = sorted(name.removeprefix("branch:to:") for name in full if name.startswith("branch:to:"))
     start = ["__start__"] if "__start__" in full else []
-    key = checkpoint.channels.get("__pregel_tasks")
+    key = checkpoint.channels.get(SENT)
     packets = render(*blobs[key]) if key is not None and key in blobs else None
     sent = packets if isinstance(packets, list) else []
     return [*start, *edges, *(str(one["node"]) for one in sent if isinstance(one, dict) and "node" in one)]

@@ -13,7 +13,8 @@ from agentvisor.core.records import Blob, Checkpoint, CheckpointTuple
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.protocol.convert import blob_to_message, tuple_to_message, writes_to_message
-from agentvisor.protocol.v1 import store_pb2
+from agentvisor.protocol.reads import Place, of_page, place
+from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 PAGE_BYTES = 2_000_000
 """Of a reply to the SDK; gRPC's default limit is 4 MB."""
@@ -67,41 +68,40 @@ def delta_history(store: Store, asked: store_pb2.DeltaHistory) -> store_pb2.Stor
     return reply
 
 
-def list_page(thread: Thread, asked: store_pb2.ListCheckpoints) -> store_pb2.StoreReply:
-    """A page of one thread's checkpoints, newest first."""
-    reply, size = store_pb2.StoreReply(listed=store_pb2.Listed()), 0
-    for checkpoint in _listed(thread, asked):
-        if size > PAGE_BYTES:
-            reply.listed.more = True
+def list_page(
+    thread: Thread, asked: store_pb2.ListCheckpoints, *, last: Place | None = None, room: int = PAGE_BYTES
+) -> store_pb2.Listed:
+    """A page of one thread's checkpoints, newest first, of `room` bytes about; one at least.
+
+    `last`: how far down the list the thread was read, where that is not to its end.
+    """
+    listed, size = store_pb2.Listed(), 0
+    left = asked.limit if asked.HasField("limit") else None
+    for checkpoint in _selected(thread, asked):
+        if left == 0 or (last is not None and place(checkpoint) < last):
+            break
+        if size > room:
+            listed.more = True
             break
         one = CheckpointTuple(checkpoint, thread.store.pending(checkpoint.key))
         size += checkpoint.stored_bytes + sum(writes.stored_bytes for writes in one.pending)
-        reply.listed.checkpoints.append(
-            store_pb2.ListedCheckpoint(thread_id=thread.thread_id, tuple=tuple_to_message(one))
-        )
-    return reply
+        left = None if left is None else left - 1
+        listed.checkpoints.add(thread_id=thread.thread_id, tuple=tuple_to_message(one))
+    return listed
 
 
-def _listed(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
-    left = asked.limit if asked.HasField("limit") else None
-    after = (asked.after_id, asked.after_namespace) if asked.after_id else None
-    for checkpoint in thread.store.newest_first(
+def _selected(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
+    """Those that are asked for, newest first, from the page's beginning on."""
+    found = thread.store.newest_first(
         Namespace(asked.namespace) if asked.HasField("namespace") else None,
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
         before=CheckpointId(asked.before) if asked.before else None,
-    ):
-        if after is not None and (checkpoint.checkpoint_id, checkpoint.namespace) >= after:
-            continue
-        if not matches(checkpoint.metadata, asked.filter):
-            continue
-        if left is not None:
-            if left == 0:
-                return
-            left -= 1
-        yield checkpoint
+    )
+    page = thread_pb2.ListPage(after_id=asked.after_id, after_namespace=asked.after_namespace)
+    return (one for one in of_page(found, page) if _matches(one.metadata, asked.filter))
 
 
-def matches(metadata: bytes, wanted: Struct) -> bool:
+def _matches(metadata: bytes, wanted: Struct) -> bool:
     """Every wanted key is there with an equal value."""
     if not wanted.fields:
         return True

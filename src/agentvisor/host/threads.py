@@ -44,12 +44,12 @@ from agentvisor.host.blob_shelf import TOO_LARGE, BlobShelf, part_of
 from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_delete import delete_thread
-from agentvisor.host.threads_read import ThreadReader, unavailable
+from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
-from agentvisor.protocol.v1 import run_pb2, thread_pb2
+from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.threads")
 
@@ -178,6 +178,18 @@ class Threads:
         )
         return await self._reader.read(thread_id, asked)
 
+    async def page(self, thread_id: ThreadId, asked: store_pb2.ListCheckpoints, most: int) -> Listed:
+        """Of a list that is asked for, the `most` next checkpoints, and what a live attempt has just logged."""
+        page = thread_pb2.ListPage(most=most, after_id=asked.after_id, after_namespace=asked.after_namespace)
+        question = thread_pb2.ReadThread(
+            namespace=asked.namespace if asked.HasField("namespace") else None,
+            checkpoint_id=asked.checkpoint_id,
+            before=asked.before,
+            page=page,
+            whole_run_id=_NONE,
+        )
+        return await self._reader.page(thread_id, question)
+
     async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> dict[BlobKey, tuple[str, bytes]]:
         """Decoded values: key to (serde type, bytes). Unknown keys are left out, and those that are damaged.
 
@@ -205,19 +217,26 @@ class Threads:
         return found
 
     async def stored_blobs(
-        self, thread_id: ThreadId, keys: Iterable[BlobKey], *, have: frozenset[BlobKey] = frozenset()
+        self,
+        thread_id: ThreadId,
+        keys: Iterable[BlobKey],
+        *,
+        have: frozenset[BlobKey] = frozenset(),
+        enough: int | None = None,
     ) -> list[Blob]:
-        """Blobs as they are stored, with what they are based on, bases first."""
-        wanted = list(keys)
+        """Blobs as they are stored, with what they are based on, bases first; `enough`: of about so many bytes."""
+        wanted = [key for key in keys if key not in have]
         store = Store()
-        for blob in await self._reader.blobs(thread_id, wanted):
+        for blob in await self._reader.blobs(thread_id, wanted, have=have, enough=enough):
             store.blobs[blob.key] = blob
+        if enough is not None and sum(blob.stored_bytes for blob in store.blobs.values()) > enough:
+            return store.chain(wanted, have=have)
         if any(key not in store.blobs for key in wanted):
             # Not in the workflow's state yet: the live attempt's log has them, their bases may be in either.
             asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
             logged = (await self._reader.read(thread_id, asked)).store.blobs
             bases = [blob.base for blob in logged.values() if blob.base is not None and blob.base not in logged]
-            for blob in [*await self._reader.blobs(thread_id, [*wanted, *bases]), *logged.values()]:
+            for blob in [*await self._reader.blobs(thread_id, [*wanted, *bases], have=have), *logged.values()]:
                 store.blobs.setdefault(blob.key, blob)
         return store.chain(wanted, have=have)
 

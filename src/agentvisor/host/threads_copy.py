@@ -11,12 +11,13 @@ from google.protobuf.struct_pb2 import Struct
 
 from agentvisor.core.copying import head_alone, needed_blobs, operations
 from agentvisor.core.errors import Conflict, StateTooLarge, Unavailable
-from agentvisor.core.ids import BlobKey, ThreadId
+from agentvisor.core.ids import ROOT, BlobKey, ThreadId
 from agentvisor.core.pruning import keep_newest
-from agentvisor.core.records import Operation
+from agentvisor.core.records import Operation, Projection
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_store import AttemptStore, batches
+from agentvisor.host.render_tasks import SENT, followers
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.reads import merged_metadata
 
@@ -96,6 +97,17 @@ class HeadCopy:
         return [f"only the state of the root graph is copied: the subgraphs of {nodes} start anew in the copy"]
 
 
+async def _tell_next(threads: Threads, source_id: ThreadId, store: Store) -> None:
+    """Of a checkpoint that was copied before its agent said what comes next: nobody will say it in the copy."""
+    found = store.get(ROOT)
+    if found is None or found.checkpoint.key in store.projections:
+        return
+    sent = [key for key in [found.checkpoint.channels.get(SENT)] if key is not None]
+    values = await threads.blobs(source_id, sent) if sent else {}
+    following = followers(store, found.checkpoint, [], values, live=True)
+    store.project(Projection(ROOT, found.checkpoint.checkpoint_id, tuple(following), (), ()))
+
+
 async def copy_head(threads: Threads, source_id: ThreadId) -> HeadCopy:
     """A thread of its own with the source's current checkpoint, pending writes and metadata. It comes all at once."""
     for _ in range(_TRIES):
@@ -105,6 +117,8 @@ async def copy_head(threads: Threads, source_id: ThreadId) -> HeadCopy:
             break
     else:
         raise Unavailable(f"thread {source_id} changes too fast to be copied: try again, or cancel its run first")
+    if head is not None:
+        await _tell_next(threads, source_id, head.store)
     now = int(time() * 1000)
     said = Struct()
     said.update({COPIED_FROM: source_id} | ({STARTS_ANEW: list(head.anew)} if head and head.anew else {}))

@@ -19,12 +19,12 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Internal, NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
-from agentvisor.core.journal import Stretch, arrival
-from agentvisor.core.records import Blob
+from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.protocol.convert import blob_from_message, operations_from
-from agentvisor.protocol.threads import source_of, thread_from_message
+from agentvisor.protocol.reads import Place, lay_over, place
+from agentvisor.protocol.threads import thread_from_message
 from agentvisor.protocol.v1 import journal_pb2, thread_pb2
 
 _TRIES = 20
@@ -39,6 +39,14 @@ class Opened(NamedTuple):
     unsheddable_bytes: int
 
 
+class Listed(NamedTuple):
+    """Some checkpoints of a list."""
+
+    thread: Thread
+    last: Place | None
+    """How far down the list they are all here; None: to its end."""
+
+
 class ThreadReader:
     """Reads of one Temporal namespace; holds nothing."""
 
@@ -47,13 +55,29 @@ class ThreadReader:
 
     async def read(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
         """The thread with what was asked for, every acknowledged operation included. `NotFound`, `Unavailable`."""
+        return (await self._overlaid(thread_id, asked)).thread
+
+    async def page(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Listed:
+        """The page of a list that `asked` names, every acknowledged operation included."""
+        found = await self._overlaid(thread_id, asked)
+        if not found.pruned:
+            return Listed(found.thread, found.last)
+        # What was logged removes checkpoints by looking at all of them: a part does not tell which.
+        whole = thread_pb2.ReadThread()
+        whole.CopyFrom(asked)
+        whole.ClearField("page")
+        return Listed(await self.read(thread_id, whole), None)
+
+    async def _overlaid(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> _Overlaid:
         for attempt in range(_TRIES):
             log = await self._pending_log(thread_id)
             thread = await self.state(thread_id, asked)
-            if log is None or _lay_over(thread, log):
-                return thread
+            here = [place(one) for one in thread.store.all_checkpoints()] if asked.page.most else []
+            last = min(here) if here and len(here) == asked.page.most else None
+            if log is None or lay_over(thread, log):
+                return _Overlaid(thread, last, pruned=log is not None and _prunes(log))
             await asyncio.sleep(_PAUSE * min(attempt, 5))
-        raise Unavailable(f"thread {thread_id} is being written too fast to be read consistently: try again")
+        raise _too_fast(thread_id)
 
     async def state(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
         """The workflow's own state, all pages of it."""
@@ -82,19 +106,31 @@ class ThreadReader:
                 return thread_from_message(whole)
             page.cursor = reply.cursor
 
-    async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> list[Blob]:
-        """Stored blobs with all that they are based on, bases first; unknown keys are left out."""
-        wanted = list(keys)
+    async def blobs(
+        self,
+        thread_id: ThreadId,
+        keys: Iterable[BlobKey],
+        *,
+        have: Iterable[BlobKey] = (),
+        enough: int | None = None,
+    ) -> list[Blob]:
+        """Stored blobs with all that they are based on, bases first, but for what the caller has.
+
+        Unknown keys are left out; and with `enough`, what comes after so many bytes.
+        """
+        wanted, had = list(keys), list(have)
         found: dict[BlobKey, Blob] = {}
+        size = 0
         while True:
-            asked = thread_pb2.ReadBlobs(keys=wanted, have=list(found))
+            asked = thread_pb2.ReadBlobs(keys=wanted, have=[*had, *found])
             reply = thread_pb2.ReadBlobsReply.FromString(
                 await self._query(thread_id, "read_blobs", asked.SerializeToString())
             )
             for message in reply.blobs:
                 blob = blob_from_message(message)
                 found[blob.key] = blob
-            if not reply.more:
+                size += blob.stored_bytes
+            if not reply.more or (enough is not None and size > enough):
                 return list(found.values())
 
     async def outlines(self, thread_id: ThreadId) -> Outlines:
@@ -115,12 +151,18 @@ class ThreadReader:
 
     async def storage(self, thread_id: ThreadId) -> thread_pb2.ReadStorageReply:
         """Sizes of a thread, and of its current execution's history."""
-        description = await self.describe(thread_id)
-        asked = thread_pb2.ReadStorage().SerializeToString()
-        reply = thread_pb2.ReadStorageReply.FromString(await self._query(thread_id, "read_storage", asked))
-        reply.history_events = description.workflow_execution_info.history_length
-        reply.history_bytes = description.workflow_execution_info.history_size_bytes
-        return reply
+        for attempt in range(_TRIES):
+            description = await self.describe(thread_id)
+            log = await self._log_in(description)
+            asked = thread_pb2.ReadStorage(log=b"" if log is None else log.SerializeToString())
+            answer = await self._query(thread_id, "read_storage", asked.SerializeToString())
+            reply = thread_pb2.ReadStorageReply.FromString(answer)
+            if not reply.gap:
+                reply.history_events = description.workflow_execution_info.history_length
+                reply.history_bytes = description.workflow_execution_info.history_size_bytes
+                return reply
+            await asyncio.sleep(_PAUSE * min(attempt, 5))
+        raise _too_fast(thread_id)
 
     async def _query(self, thread_id: ThreadId, name: str, argument: bytes) -> bytes:
         """A query; one that waits behind a workflow task is tried again (Temporal buffers one and refuses others)."""
@@ -139,7 +181,9 @@ class ThreadReader:
         raise Unavailable(f"thread {thread_id} is too busy to be read: try again")
 
     async def _pending_log(self, thread_id: ThreadId) -> journal_pb2.Log | None:
-        description = await self.describe(thread_id)
+        return await self._log_in(await self.describe(thread_id))
+
+    async def _log_in(self, description: DescribeWorkflowExecutionResponse) -> journal_pb2.Log | None:
         for pending in description.pending_activities:
             if not pending.heartbeat_details.payloads:
                 continue
@@ -171,16 +215,20 @@ class ThreadReader:
         return description
 
 
-def _lay_over(thread: Thread, log: journal_pb2.Log) -> bool:
-    """Apply what the log has beyond the state; False where operations between the two are missing: read again."""
-    attempt = AttemptId(RunId(log.run_id), log.attempt)
-    if thread.active is None or not thread.is_current(attempt):
-        return True  # the state is newer: it took that attempt's log in when the attempt ended
-    came = arrival(thread.active.applied_seq, Stretch(log.first_seq, tuple(log.entries)))
-    if came.gap:
-        return False
-    thread.apply(operations_from(came.fresh), source_of(log), log.committed_at_ms)
-    return True
+class _Overlaid(NamedTuple):
+    """A thread with the live log laid over it, and what that was."""
+
+    thread: Thread
+    last: Place | None
+    pruned: bool
+
+
+def _prunes(log: journal_pb2.Log) -> bool:
+    return any(isinstance(one, Prune | DeleteForRuns) for one in operations_from(log.entries))
+
+
+def _too_fast(thread_id: ThreadId) -> Unavailable:
+    return Unavailable(f"thread {thread_id} is being written too fast to be read consistently: try again")
 
 
 def _missing(thread_id: ThreadId) -> NotFound:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from google.protobuf.struct_pb2 import Struct
 
-from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId
+from agentvisor.core.ids import AttemptId, BlobKey, CheckpointId, Namespace, RunId
+from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import stored_bytes
-from agentvisor.protocol.convert import blob_to_message, struct_to_bytes
-from agentvisor.protocol.stores import add_loose, checkpoints_to_message, loose_parts
-from agentvisor.protocol.threads import thread_to_message
-from agentvisor.protocol.v1 import run_pb2, thread_pb2
+from agentvisor.protocol.convert import blob_to_message, operations_from, struct_to_bytes
+from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts
+from agentvisor.protocol.threads import source_of, thread_from_message, thread_to_message
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
 """Of a query's answer; Temporal refuses one over 2 MB."""
@@ -36,8 +39,10 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
     """
     store, first = thread.store, asked.cursor == 0
     selected = _selected(store, asked)
-    loose = [] if asked.without_checkpoints else list(loose_parts(store))
+    loose = list(_loose(thread, asked))
     message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
+    if asked.HasField("page"):
+        _leave_out_ended(message)
     if first:
         _leave_out_runs(message, asked.whole_run_id)
     else:
@@ -85,6 +90,20 @@ def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
         message.runs.extend(kept)
 
 
+def _leave_out_ended(message: thread_pb2.Thread) -> None:
+    waiting = [run for run in message.runs if not RunStatus(run.status).terminal]
+    del message.runs[:]
+    message.runs.extend(waiting)
+
+
+def _loose(thread: Thread, asked: thread_pb2.ReadThread) -> Iterable[Loose]:
+    """What belongs to no checkpoint; in a list only writes, whose checkpoint a live attempt may have logged."""
+    if asked.without_checkpoints or (asked.HasField("page") and thread.active is None):
+        return ()
+    parts = loose_parts(thread.store)
+    return (one for one in parts if isinstance(one, store_pb2.TaskWrites)) if asked.HasField("page") else parts
+
+
 def _selected(store: Store, asked: thread_pb2.ReadThread) -> list[Checkpoint]:
     if asked.without_checkpoints:
         return []
@@ -95,8 +114,23 @@ def _selected(store: Store, asked: thread_pb2.ReadThread) -> list[Checkpoint]:
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
         before=CheckpointId(asked.before) if asked.before else None,
     )
-    chosen = list(found)
-    return chosen[: asked.newest] if asked.newest else chosen
+    if asked.HasField("page"):
+        found = of_page(found, asked.page)
+    return list(islice(found, asked.newest or asked.page.most or None))
+
+
+def of_page(newest_first: Iterable[Checkpoint], page: thread_pb2.ListPage) -> Iterator[Checkpoint]:
+    """Of checkpoints in the order of a list those after the page's beginning."""
+    after = (page.after_id, page.after_namespace) if page.after_id else None
+    return (one for one in newest_first if after is None or place(one) < after)
+
+
+Place = tuple[CheckpointId, Namespace]
+"""Where a checkpoint stands in a list, which goes down."""
+
+
+def place(checkpoint: Checkpoint) -> Place:
+    return checkpoint.checkpoint_id, checkpoint.namespace
 
 
 def read_blobs(store: Store, asked: thread_pb2.ReadBlobs) -> thread_pb2.ReadBlobsReply:
@@ -138,8 +172,26 @@ def read_outlines(thread: Thread, asked: thread_pb2.ReadBlobs) -> thread_pb2.Rea
     return reply
 
 
-def read_storage(thread: Thread) -> thread_pb2.ReadStorageReply:
-    """How much the thread holds; the history's size is not known here."""
+def lay_over(thread: Thread, log: journal_pb2.Log) -> bool:
+    """Apply what the log has beyond the state; False where operations between the two are missing: read again."""
+    attempt = AttemptId(RunId(log.run_id), log.attempt)
+    if thread.active is None or not thread.is_current(attempt):
+        return True  # the state is newer: it took that attempt's log in when the attempt ended
+    came = arrival(thread.active.applied_seq, Stretch(log.first_seq, tuple(log.entries)))
+    if came.gap:
+        return False
+    thread.apply(operations_from(came.fresh), source_of(log), log.committed_at_ms)
+    return True
+
+
+def read_storage(thread: Thread, asked: thread_pb2.ReadStorage) -> thread_pb2.ReadStorageReply:
+    """How much the thread holds, with the log that is given; the history's size is not known here."""
+    if asked.log:
+        copy = thread_from_message(thread_to_message(thread))  # a query changes nothing
+        copy.store.keep = thread.store.keep
+        if not lay_over(copy, journal_pb2.Log.FromString(asked.log)):
+            return thread_pb2.ReadStorageReply(gap=True)
+        thread = copy
     store = thread.store
     writes = [one for tasks in store.tasks.values() for task in tasks.values() for one in task.writes.values()]
     return thread_pb2.ReadStorageReply(

@@ -129,7 +129,7 @@ async def test_a_busy_thread_is_copied_as_far_as_it_has_come(
     run = await sdk.runs.create(thread, "waiting", input=given, if_not_exists="create")
     await until(gate.with_suffix(".started").exists)
     copy = await copied(http, thread)
-    assert copy["values"]["log"] == ["worked"]
+    assert (copy["values"]["log"], copy["status"]) == (["worked"], "interrupted")
     assert (await sdk.threads.get_state(copy["thread_id"]))["next"] == ["wait"]
     gate.touch()
     assert (await sdk.runs.wait(copy["thread_id"], "waiting", input=None))["log"] == ["worked", "waited"]
@@ -143,3 +143,16 @@ async def test_threads_without_checkpoints_and_without_existence(sdk: LangGraphC
     assert (copy["status"], copy["values"], copy["metadata"]) == ("idle", None, {"a": 1, "copied_from": empty})
     with pytest.raises(NotFoundError, match="does not exist"):
         await sdk.threads.copy(str(uuid.uuid4()))
+
+
+async def test_a_copy_takes_no_wishes(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+    thread = (await sdk.threads.create())["thread_id"]
+    before = await sdk.threads.count()
+    for body in (b"garbage", b'{"checkpoint_id": "1"}', b"[]", b'"text"', b"\xff"):
+        refused = await http.post(f"/threads/{thread}/copy", content=body)
+        assert refused.status_code == 422, refused.text
+    refused = await http.post(f"/threads/{thread}/copy", json={"checkpoint_id": "1"})
+    assert "checkpoint_id" in refused.json()["detail"]
+    assert await sdk.threads.count() == before
+    for body in (b"", b"{}", b"null"):
+        assert (await http.post(f"/threads/{thread}/copy", content=body)).status_code == 200

@@ -215,16 +215,27 @@ async def test_a_cancel_that_is_not_waited_for_is_accepted(
     assert (await sdk.runs.get(named, run_id))["status"] == "interrupted"
 
 
-async def test_a_run_that_nobody_knows_is_an_error_in_the_answer(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
+async def test_a_run_that_nobody_knows_is_not_found(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:
     named = (await sdk.threads.create())["thread_id"]
     with pytest.raises(NotFoundError):
         await sdk.runs.get(named, "unknown")
     with pytest.raises(NotFoundError):
         await sdk.runs.cancel(named, "unknown")
-    joined = await http.get(f"/threads/{named}/runs/unknown/join")
-    assert joined.status_code == 200
-    assert joined.json()["__error__"]["error"] == "NotFound"
+    assert (await http.get(f"/threads/{named}/runs/unknown/join")).status_code == 404
     assert (await http.get("/threads/unknown/runs/unknown/join")).status_code == 404
+
+
+async def test_a_run_of_a_thread_that_was_deleted_is_not_one_of_its_successor(
+    sdk: LangGraphClient, http: httpx.AsyncClient
+) -> None:
+    named = (await sdk.threads.create())["thread_id"]
+    run = await sdk.runs.create(named, "nothing", input=None)
+    await sdk.runs.join(named, run["run_id"])
+    await sdk.threads.delete(named)
+    joining = f"/threads/{named}/runs/{run['run_id']}/join"
+    assert (await http.get(joining)).status_code == 404
+    await sdk.threads.create(thread_id=named)
+    assert (await http.get(joining)).status_code == 404
 
 
 async def test_a_run_without_a_thread_leaves_none_unless_it_is_to_be_kept(

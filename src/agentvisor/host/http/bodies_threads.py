@@ -63,11 +63,17 @@ class ThreadSearch(ThreadFilter):
     extract: dict[str, str] | None = None
 
 
+class ThreadCopy(Body):
+    """Nothing: a copy is always of the current state."""
+
+
 class ThreadPrune(Body):
     """Which threads to prune, and what stays of them."""
 
-    thread_ids: list[str] = Field(max_length=1000)
-    strategy: Literal["keep_latest", "delete"] = "delete"
+    thread_ids: list[str] = Field(max_length=1000, description="1000 at most; an id that comes twice counts once.")
+    strategy: Literal["keep_latest", "delete"] = Field(
+        default="delete", description="`delete`, which is LangGraph's default, removes the threads themselves."
+    )
 
 
 class StateAt(Body):

@@ -99,8 +99,9 @@ async def cancel_run(
 async def join_run(
     thread_id: ThreadInPath, run_id: RunInPath, services: Served, *, cancel_on_disconnect: bool = False
 ) -> Response:
-    """Wait for a run, and answer with the values that it ends with. An unknown run is an `__error__`."""
+    """Wait for a run, and answer with the values that it ends with. An unknown run is 404."""
     await services.threads.get(thread_id)
+    await services.threads.get_run(thread_id, run_id)
 
     async def answer() -> Json:
         return await outcome(services, thread_id, await services.threads.wait_run(thread_id, run_id))

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import thread_id as checked
-from agentvisor.host.http.bodies_threads import ThreadPrune
+from agentvisor.host.http.bodies_threads import ThreadCopy, ThreadPrune
 from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.reading import thread_shown
@@ -19,11 +19,12 @@ router = APIRouter(prefix="/threads", tags=["threads"], route_class=JsonRoute)
 
 
 @router.post("/{thread_id}/copy")
-async def copy_thread(thread_id: ThreadInPath, services: Served) -> JsonResponse:
+async def copy_thread(thread_id: ThreadInPath, services: Served, body: ThreadCopy | None = None) -> JsonResponse:
     """A new thread that begins where this one stands: its current checkpoint and pending writes, and its metadata.
 
     `warnings` says what has stayed behind: the state of subgraphs.
     """
+    del body  # there is nothing to say; whoever says something learns that it is not heard
     copy = await copy_head(services.threads, thread_id)
     return JsonResponse({**await thread_shown(services, copy.thread_id), "warnings": [*copy.warnings]})
 

@@ -244,8 +244,8 @@ class ThreadWorkflow:
         return reads.read_blobs(self._thread.store, asked).SerializeToString()
 
     @workflow.query
-    def read_storage(self, request: bytes) -> bytes:  # noqa: ARG002 - every query has a request, to be extended
-        return reads.read_storage(self._thread).SerializeToString()
+    def read_storage(self, request: bytes) -> bytes:
+        return reads.read_storage(self._thread, thread_pb2.ReadStorage.FromString(request)).SerializeToString()
 
     @workflow.query
     def read_attempt(self, request: bytes) -> bytes:

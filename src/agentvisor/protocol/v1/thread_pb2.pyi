@@ -276,6 +276,7 @@ class ReadThread(_message.Message):
     WHOLE_RUN_ID_FIELD_NUMBER: _builtins.int
     WITHOUT_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     HEADS_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Only this namespace; unset: all."""
     checkpoint_id: _builtins.str
@@ -289,6 +290,10 @@ class ReadThread(_message.Message):
     without_checkpoints: _builtins.bool
     heads: _builtins.bool
     """Only the head of every namespace."""
+    @_builtins.property
+    def page(self) -> Global___ListPage:
+        """A page of a list. A worker that is older than this field answers with all: the reader chooses again."""
+
     def __init__(
         self,
         *,
@@ -300,16 +305,46 @@ class ReadThread(_message.Message):
         whole_run_id: _builtins.str = ...,
         without_checkpoints: _builtins.bool = ...,
         heads: _builtins.bool = ...,
+        page: Global___ListPage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "namespace", b"namespace"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "namespace", b"namespace", "page", b"page"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__namespace: _TypeAlias = _typing.Literal["namespace"]  # noqa: Y015
     _WhichOneofArgType__namespace: _TypeAlias = _typing.Literal["_namespace", b"_namespace"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__namespace) -> _WhichOneofReturnType__namespace | None: ...
 
 Global___ReadThread: _TypeAlias = ReadThread  # noqa: Y015
+
+@_typing.final
+class ListPage(_message.Message):
+    """Some checkpoints in the order of a list: by descending id, then namespace."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOST_FIELD_NUMBER: _builtins.int
+    AFTER_ID_FIELD_NUMBER: _builtins.int
+    AFTER_NAMESPACE_FIELD_NUMBER: _builtins.int
+    most: _builtins.int
+    """At most so many; 0: no limit."""
+    after_id: _builtins.str
+    """Where the last page ended; empty: none came before."""
+    after_namespace: _builtins.str
+    def __init__(
+        self,
+        *,
+        most: _builtins.int = ...,
+        after_id: _builtins.str = ...,
+        after_namespace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_id", b"after_id", "after_namespace", b"after_namespace", "most", b"most"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPage: _TypeAlias = ListPage  # noqa: Y015
 
 @_typing.final
 class ReadThreadReply(_message.Message):
@@ -351,12 +386,17 @@ class ReadStorage(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    LOG_FIELD_NUMBER: _builtins.int
+    log: _builtins.bytes
+    """A Log: what the live attempt has logged counts as if it were folded."""
     def __init__(
         self,
+        *,
+        log: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log", b"log"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,7 +404,7 @@ Global___ReadStorage: _TypeAlias = ReadStorage  # noqa: Y015
 
 @_typing.final
 class ReadStorageReply(_message.Message):
-    """Bytes are those of the encoded state, about; what a live attempt has logged since its last fold is not in it."""
+    """Bytes are those of the encoded state, about."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -407,6 +447,7 @@ class ReadStorageReply(_message.Message):
     EXTERNAL_BYTES_FIELD_NUMBER: _builtins.int
     HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
     HISTORY_BYTES_FIELD_NUMBER: _builtins.int
+    GAP_FIELD_NUMBER: _builtins.int
     state_bytes: _builtins.int
     """The whole state, as a compaction would carry it."""
     unsheddable_bytes: _builtins.int
@@ -431,6 +472,8 @@ class ReadStorageReply(_message.Message):
     history_events: _builtins.int
     """Of the current execution."""
     history_bytes: _builtins.int
+    gap: _builtins.bool
+    """Operations between the state and the log are missing: read again."""
     @_builtins.property
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """How much compactions have left out so far, by shedding step."""
@@ -457,10 +500,11 @@ class ReadStorageReply(_message.Message):
         external_bytes: _builtins.int = ...,
         history_events: _builtins.int = ...,
         history_bytes: _builtins.int = ...,
+        gap: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "gap", b"gap", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
