@@ -1,0 +1,9 @@
+"""What AgentVisor gives to agents of Strands: hooks that repair their conversation, and tell effects apart by tool use."""
+
+from __future__ import annotations
+
+from agentvisor._strands.repair import repair_messages
+from agentvisor._strands.repair_hook import RepairHook
+from agentvisor._strands.tool_scope import ToolScope
+
+__all__ = ["RepairHook", "ToolScope", "repair_messages"]
