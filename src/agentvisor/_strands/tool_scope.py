@@ -28,8 +28,9 @@ class ToolScope(HookProvider):
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:  # noqa: ARG002 (Strands' signature)
         registry.add_callback(BeforeToolCallEvent, _enter)
         registry.add_callback(AfterToolCallEvent, _leave)
-        registry.add_callback(AfterToolsEvent, _leave_all)
+        # Strands calls the last one first, and none after one that raises.
         registry.add_callback(AfterToolsEvent, end_if_paused)
+        registry.add_callback(AfterToolsEvent, _leave_all)
         registry.add_callback(BeforeModelCallEvent, end_if_paused)
 
 
