@@ -1,4 +1,4 @@
-"""What AgentVisor gives to agents of Strands: hooks that repair their conversation, and tell effects apart by tool use."""
+"""Hooks for agents of Strands: one repairs their conversation, one tells their effects apart by tool use."""
 
 from __future__ import annotations
 

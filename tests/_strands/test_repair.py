@@ -17,7 +17,10 @@ from agentvisor.testing.strands import ScriptedModel
 
 
 def using(*ids: str) -> Message:
-    return {"role": "assistant", "content": [{"toolUse": {"toolUseId": id_, "name": "look", "input": {}}} for id_ in ids]}
+    return {
+        "role": "assistant",
+        "content": [{"toolUse": {"toolUseId": id_, "name": "look", "input": {}}} for id_ in ids],
+    }
 
 
 def result(id_: str, text: str = "found", status: Any = "success") -> Any:

@@ -62,8 +62,7 @@ class _Part:
 
 def _parts(number: int, message: Message, not_finished: str) -> Iterator[_Part]:
     results, others = _split(message)
-    for block in results:
-        result = block["toolResult"]
+    for block, result in results:
         if not _says(result, _OF_STRANDS):
             entry = Answer(result["toolUseId"], stands_in=_says(result, not_finished))
             yield _Part(entry, number, [block])
@@ -73,9 +72,10 @@ def _parts(number: int, message: Message, not_finished: str) -> Iterator[_Part]:
         yield _Part(Calls(ids) if ids else Other(), number, others)
 
 
-def _split(message: Message) -> tuple[list[ContentBlock], list[ContentBlock]]:
+def _split(message: Message) -> tuple[list[tuple[ContentBlock, ToolResult]], list[ContentBlock]]:
     content = message["content"]
-    return [one for one in content if "toolResult" in one], [one for one in content if "toolResult" not in one]
+    results = [(one, one["toolResult"]) for one in content if "toolResult" in one]
+    return results, [one for one in content if "toolResult" not in one]
 
 
 @dataclass(slots=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from strands.hooks import AfterToolCallEvent, AfterToolsEvent, BeforeModelCallEvent, HookProvider, HookRegistry
-from strands.types.content import Message
 from strands.types.tools import ToolResult
 
 from agentvisor._strands.paused import end_if_paused
@@ -37,7 +36,7 @@ class RepairHook(HookProvider):
     def _repair(self, event: BeforeModelCallEvent) -> None:
         ended = self._ended.pop(event.agent, {})
         results: dict[str, ToolResult] = {id_: one.result for id_, one in ended.items()}
-        messages = cast("list[Message]", event.agent.messages)
+        messages = event.agent.messages
         fixed = repair_messages(messages, results=results, not_finished=self._not_finished)
         if fixed != messages:
             messages[:] = fixed
