@@ -16,6 +16,7 @@ from agentvisor.client.steps import acarry_out, is_async
 from agentvisor.client.steps import carry_out as carry_out_steps
 from agentvisor.client.strict_json import dump
 from agentvisor.client.tasks import Task, current_task
+from agentvisor.client.tool_scope import scope
 from agentvisor.core.effects import THREAD_SCOPE, Place
 from agentvisor.core.errors import InvalidInput, UnknownOutcome
 
@@ -96,7 +97,7 @@ def _place(key: str, task: Task | None) -> Place:
             "agentvisor.once and agentvisor.idempotency_key work inside a run: in an agent that AgentVisor runs "
             "(`agentvisor dev`), and not in a program that talks to it from outside"
         )
-    return task.place(key) if task is not None else Place(THREAD_SCOPE, key)
+    return task.place(key) if task is not None else Place(scope() or THREAD_SCOPE, key)
 
 
 async def _awaitable(result: object) -> object:

@@ -38,6 +38,11 @@ LANGGRAPH = [
     "cli/torture_project/*.py",  # another
     "testing/langgraph.py",  # a model for agents under test
 ]
+STRANDS = [
+    "strands.py",
+    "_strands/*.py",
+    "testing/strands.py",  # a model for agents under test
+]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -45,6 +50,7 @@ AGENT_SIDE = [
     "guest/loader.py",
     "guest/runners/*.py",
     "langgraph.py",
+    "strands.py",
     "checkpoint.py",
 ]
 WORKFLOW = ["host/workflow.py", "host/workflow_*.py", "host/workflow/*.py"]
@@ -146,6 +152,11 @@ def test_temporal_is_known_to_its_engine_rooms_only(path: Path) -> None:
 @pytest.mark.parametrize("path", OWN, ids=name_of)
 def test_langgraph_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
     assert matches(path, LANGGRAPH) or not imports_any(path, "langgraph", "langchain", "langchain_core", "langsmith")
+
+
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_strands_is_known_to_its_public_module_only(path: Path) -> None:
+    assert matches(path, STRANDS) or not imports_any(path, "strands")
 
 
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("core/")], ids=name_of)

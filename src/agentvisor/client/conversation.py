@@ -12,6 +12,7 @@ from typing import cast
 
 from agentvisor.client.live_effects import Name
 from agentvisor.client.operations import Operation, begin
+from agentvisor.client.tool_scope import scope
 from agentvisor.client.transport import Transport
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.questions import Questions
@@ -76,7 +77,7 @@ class Conversation:
 
     def next_name(self) -> str:
         """Of a question that the function asks: by its order, inside an effect by that effect and the order there."""
-        path = "/".join(key for _, key in within())
+        path = scope() + "/".join(key for _, key in within())
         with self._lock:
             return f"{path}#{next(self._counters.setdefault(path, itertools.count()))}"
 

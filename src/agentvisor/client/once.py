@@ -186,7 +186,7 @@ class Once:
             raise UnknownOutcome
         # An answer is about one intent: where the effect is tried again, and lost again, it is asked about again.
         by = effect.by
-        name = f"{self.place.key}?{by.run_id}.{by.attempt}.{by.now_ms}.{number}"
+        name = f"{self.place.scope}{self.place.key}?{by.run_id}.{by.attempt}.{by.now_ms}.{number}"
         asking = self.conversation.asked(name, KIND, dump(question, "the question"))
         return (yield from cast("Steps", asking))
 

@@ -1,0 +1,1 @@
+"""What stands behind `agentvisor.strands`, file by file."""
