@@ -133,13 +133,13 @@ class Door:
         self._say_how_near(size)
 
     def _way_out(self) -> str:
-        store, half = self._thread.store, self._limits.max_state // 2
+        store, limit = self._thread.store, self._limits.max_state
         subgraphs = len(store.checkpoints) - 1
-        if subgraphs * _BRANCH > half:
+        if subgraphs * _BRANCH > limit // 2:
             return f"{subgraphs} calls of subgraphs are alive: call fewer in one super-step"
         updates = delta_updates(store)
         held = sum(updates.values())
-        if held > half:
+        if held > limit // 4:  # and about as much again holds them together
             named = ", ".join(map(repr, [*updates][:_NAMED]))
             return (
                 f"{held} bytes are updates of delta channels ({named}) since their last snapshots: give those channels "
