@@ -194,9 +194,7 @@ def test_a_notebook_outside_any_guest_stores_and_reads_large_values(
 
 
 @pytest.mark.parametrize("size", [50_000, 99_990, 100_000, 300_000, 900_000, 1_040_000, 1_400_000, 2_500_000])
-def test_a_write_over_the_inline_limit_goes_to_the_store_whatever_kind_it_is(
-    shared: HostProcess, size: int
-) -> None:
+def test_a_write_over_the_inline_limit_goes_to_the_store_whatever_kind_it_is(shared: HostProcess, size: int) -> None:
     saver = AgentVisorCheckpointer(endpoint=shared.url)
     delta: Any = DeltaChannel(lambda old, new: [*old, *new], list)
     delta.key = "items"

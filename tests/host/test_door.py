@@ -248,9 +248,13 @@ def head_bytes(made: Thread) -> int:
 def test_delta_updates_that_fill_a_thread_are_named_with_the_way_out() -> None:
     made = thread()
     door = Door(made, replace(LIMITS, max_pending_write_bytes=10**6, max_pending_writes=1_000))
-    with pytest.raises(StateTooLarge, match=r"delta channels \('items'\).*smaller snapshot_frequency") as refused:
+
+    def collect() -> None:
         for number in range(100):
             admitted(door, state(2_000), into=made, name=f"{number}")
+
+    with pytest.raises(StateTooLarge, match=r"delta channels \('items'\).*smaller snapshot_frequency") as refused:
+        collect()
     assert refused.value.details["channel"] == "items"
 
 
@@ -272,16 +276,14 @@ def test_a_thread_that_comes_near_its_limit_is_said_once_and_only_for_what_was_a
 
 
 @pytest.mark.parametrize(
-    ("writes", "says"),
+    "writes, says",
     [
         ([regular(20_001)], ("storage.max_inline_value", 20_001, 20_000)),
         ([regular(15_000), regular(15_100, 1)], ("storage.max_pending_write_bytes", 30_258, 30_000)),
         ([regular(0, idx) for idx in range(6)], ("storage.max_pending_writes", 6, 5)),
     ],
 )
-def test_dropped_writes_are_logged_with_the_limit_that_was_hit(
-    writes: list[Write], says: tuple[str, int, int]
-) -> None:
+def test_dropped_writes_are_logged_with_the_limit_that_was_hit(writes: list[Write], says: tuple[str, int, int]) -> None:
     with capture_logs() as logs:
         admitted(Door(thread(), LIMITS), *writes)
     assert [(one["setting"], one["size"], one["limit"]) for one in logs] == [says]

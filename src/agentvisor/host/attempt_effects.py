@@ -27,9 +27,7 @@ _MAX_SCOPE = 8_192
 class AttemptEffects:
     """The part of an attempt's store that `agentvisor.once` and `agentvisor.interrupt` speak with."""
 
-    def __init__(
-        self, thread: Thread, log: Callable[[list[Operation]], asyncio.Future[None]], door: Door
-    ) -> None:
+    def __init__(self, thread: Thread, log: Callable[[list[Operation]], asyncio.Future[None]], door: Door) -> None:
         self._thread = thread
         self._log = log
         self._door = door

@@ -31,7 +31,8 @@ from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_effects import AttemptEffects
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
-from agentvisor.host.door import Door, Hit, StoreLimits
+from agentvisor.host.door import Door, StoreLimits
+from agentvisor.host.dropped_writes import Hit
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.incoming import Incoming
@@ -220,7 +221,7 @@ class AttemptStore:
 
     @property
     def share(self) -> float:
-        """Of the limit that no compaction can free; at 1, writes are refused."""
+        """Of the limit that no compaction can free; what is left of the reserve stays free (core/room.py)."""
         return self._thread.unsheddable_bytes() / self._limits.max_state
 
     @property
@@ -281,7 +282,7 @@ class AttemptStore:
                 if not all(write.may_go for write in admitted.writes):
                     raise
                 # Regular writes are never an error (S5). What came of them in the store is deleted.
-                self._door.note_dropped(admitted, Hit("storage.url", sum(len(one.data) for one in fresh.values()), 0))
+                self._door.dropped.note(admitted, Hit("storage.url", sum(len(one.data) for one in fresh.values()), 0))
                 self._forget(fresh)
                 return None
             return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)

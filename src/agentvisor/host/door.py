@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import structlog
 
 from agentvisor.core.effects import Effect
 from agentvisor.core.errors import InvalidInput, StateTooLarge, ValueTooLarge
-from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.ids import ROOT, BlobKey
-from agentvisor.core.records import Checkpoint, CheckpointKey, Projection, TaskWrites
+from agentvisor.core.questions import Answer, Ask
+from agentvisor.core.records import Checkpoint, Projection, TaskWrites
 from agentvisor.core.room import room_in
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import delta_updates
-from agentvisor.host.metrics import DROPPED_WRITES, NEAR_LIMIT
+from agentvisor.host.dropped_writes import DroppedWrites, Hit
+from agentvisor.host.metrics import NEAR_LIMIT
 from agentvisor.host.pending_sizes import PendingSizes
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
@@ -46,15 +46,6 @@ class StoreLimits:
     max_effects: int = 5_000
 
 
-class Hit(NamedTuple):
-    """A limit that something is over."""
-
-    setting: str
-    size: int
-    limit: int
-    unit: str = "bytes"
-
-
 class Door:
     """The limits of one live attempt's thread."""
 
@@ -73,7 +64,7 @@ class Door:
         self._is_agent = run is not None and run.is_agent
         self._began_with = 0
         """What could not be left out after them."""
-        self._dropping: set[CheckpointKey] = set()
+        self.dropped = DroppedWrites(thread.thread_id, says=says)
         self._pending = PendingSizes(thread.store)
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
@@ -271,7 +262,7 @@ class Door:
         """Whether a task's regular writes are dropped: there are too many, one is too large, or the state is full."""
         hit = self._over_pending(writes) or self._over_inline(writes) or self._over_state(writes.stored_bytes)
         if hit is not None:
-            self.note_dropped(writes, hit)
+            self.dropped.note(writes, hit)
         return hit is not None
 
     def _over_inline(self, writes: TaskWrites) -> Hit | None:
@@ -305,25 +296,7 @@ class Door:
         """The SDK has dropped a task's regular writes by itself: one was over this setting."""
         limits = {"storage.max_value": self._limits.max_value}
         known = setting or "storage.max_inline_value"
-        self.note_dropped(writes, Hit(known, size, limits.get(known, self._limits.max_inline_value)))
-
-    def note_dropped(self, writes: TaskWrites, hit: Hit) -> None:
-        """Count and say, once for each super-step, that regular writes are dropped."""
-        if not self._says:
-            return
-        DROPPED_WRITES.inc()
-        if writes.key not in self._dropping:
-            self._dropping.add(writes.key)
-            log.warning(
-                "pending_writes_dropped",
-                thread=self._thread.thread_id,
-                namespace=writes.namespace,
-                checkpoint=writes.checkpoint_id,
-                task=writes.task_id,
-                setting=hit.setting,
-                size=hit.size,
-                limit=hit.limit,
-            )
+        self.dropped.note(writes, Hit(known, size, limits.get(known, self._limits.max_inline_value)))
 
     def _check(self, what: str, size: int, limit: int, setting: str, way_out: str) -> None:
         if size > limit:

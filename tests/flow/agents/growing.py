@@ -20,7 +20,7 @@ def grow(state: Grown) -> Grown:
     return {"items": [*state.get("items", []), os.urandom(state["size"]).hex()]}
 
 
-def look(state: Grown) -> Grown:  # noqa: ARG001 - a node on the way
+def look(state: Grown) -> Grown:
     return {}
 
 
