@@ -229,7 +229,7 @@ def test_a_run_in_a_full_thread_begins_goes_on_and_makes_it_smaller() -> None:
         held = head_bytes(made)
         assert puts(door, made, 10 + number, held + 400), "the input, besides what is there"
         assert puts(door, made, 11 + number, held + 300), "what came of the input"
-        assert puts(door, made, 12 + number, held + 350), "a node on the way"
+        assert puts(door, made, 12 + number, held + 450), "a node on the way"
         assert not puts(door, made, 13 + number, held + 3_000), "it grows"
         assert admitted(door, control(200)), "it can say how it ended"
         assert puts(door, made, 14 + number, held)
@@ -295,3 +295,14 @@ def test_what_the_sdk_left_out_is_logged_with_its_limit() -> None:
     assert [(one["setting"], one["size"], one["limit"]) for one in logs] == [
         ("storage.max_value", 10**9, LIMITS.max_value)
     ]
+
+
+def test_the_restarts_of_a_run_get_nothing_more_of_the_reserve() -> None:
+    made = full()
+    made.runs[RunId("r")].attempts[0].progressed = True
+    held, size = made.unsheddable_bytes(), head_bytes(made)
+    for number in range(20):
+        door = Door(made, LIMITS)
+        assert not puts(door, made, 10 + number, size + 1_500)
+        assert puts(door, made, 10 + number, size)
+    assert made.unsheddable_bytes() <= held

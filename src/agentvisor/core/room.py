@@ -30,7 +30,7 @@ class Room:
 def room_in(limit: int) -> Room:
     """Divide `storage.max_state`."""
     reserve = reserve_of(limit)
-    return Room(limit - reserve, limit - reserve // 2, limit - reserve // 4, reserve // 32)
+    return Room(limit - reserve, limit - reserve // 2, limit - reserve // 4, reserve // 64)
 
 
 def reserve_of(limit: int) -> int:

@@ -59,11 +59,12 @@ class Door:
         """At most what cannot be left out; made exact when it comes near the limit."""
         self._near = self._state_bytes > limits.max_state * _NEAR  # then an earlier attempt has said so
         run = thread.runs.get(thread.active.run_id) if thread.active is not None else None
-        self._first = _FIRST if run is not None and run.is_agent else 0
-        """How many of the run's first checkpoints are still to come."""
         self._is_agent = run is not None and run.is_agent
-        self._began_with = 0
-        """What could not be left out after them."""
+        began = run is not None and any(attempt.progressed for attempt in run.attempts)
+        self._first = _FIRST if self._is_agent and not began else 0
+        """How many of the run's first checkpoints are still to come."""
+        self._goes_on_with = self._state_bytes if self._is_agent and began else 0
+        """What the state may have although it is in the reserve, since the run began in it."""
         self.dropped = DroppedWrites(thread.thread_id, says=says)
         self._pending = PendingSizes(thread.store)
 
@@ -96,18 +97,16 @@ class Door:
         self.check_state(more, checkpoint, self._room.beginnings if begins else self._growth)
         if begins and checkpoint.namespace == ROOT:
             self._first -= 1
-            self._began_with = self._state_bytes
+            self._goes_on_with = max(self._goes_on_with, self._state_bytes + self._room.step)
 
     @property
     def _growth(self) -> int:
-        """What the state may have, where nothing of the reserve is meant for it.
+        """What the state may have with what nothing of the reserve is meant for.
 
         A run that began in the reserve goes on there, so that a node on the way to what makes the state smaller runs.
         """
         room = self._room
-        if not self._began_with:
-            return room.growth
-        return max(room.growth, min(room.beginnings, self._began_with + room.step))
+        return max(room.growth, min(room.beginnings, self._goes_on_with))
 
     def check_state(self, more: int, coming: Checkpoint | None, most: int | None = None) -> None:
         """Refuse what no compaction could make fit, before it is acknowledged; not what makes the state no larger."""
