@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import StateTooLarge, ValueTooLarge
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, RunId, ThreadId
-from agentvisor.core.records import Blob, Checkpoint, Encoding, PutBlobs, TaskWrites, Write
+from agentvisor.core.records import Blob, Checkpoint, Encoding, Projection, PutBlobs, TaskWrites, Write
 from agentvisor.core.room import room_in
 from agentvisor.core.runs import Multitask, RestartPolicy, RunKind, RunSpec
 from agentvisor.core.thread import Settings, Thread
@@ -306,3 +306,16 @@ def test_the_restarts_of_a_run_get_nothing_more_of_the_reserve() -> None:
         assert not puts(door, made, 10 + number, size + 1_500)
         assert puts(door, made, 10 + number, size)
     assert made.unsheddable_bytes() <= held
+
+
+def test_a_projection_that_goes_with_its_checkpoint_is_no_room_for_the_next() -> None:
+    made = full()
+    made.runs[RunId("r")].attempts[0].progressed = True
+    held, size = made.unsheddable_bytes(), head_bytes(made)
+    for number in range(10, 40):
+        door = Door(made, LIMITS)
+        size += 100 if puts(door, made, number, size + 100) else 0
+        shown = Projection(ROOT, CheckpointId(f"{number:04}"), ("node" * 30,), (), ())
+        door.check_projection(shown)
+        apply(made.store, shown)
+    assert made.unsheddable_bytes() <= held + 500

@@ -9,7 +9,7 @@ import structlog
 
 from agentvisor.core.effects import Effect
 from agentvisor.core.errors import InvalidInput, StateTooLarge, ValueTooLarge
-from agentvisor.core.ids import ROOT, BlobKey
+from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import Checkpoint, Projection, TaskWrites
 from agentvisor.core.room import room_in
@@ -63,7 +63,9 @@ class Door:
         began = run is not None and any(attempt.progressed for attempt in run.attempts)
         self._first = _FIRST if self._is_agent and not began else 0
         """How many of the run's first checkpoints are still to come."""
-        self._goes_on_with = self._state_bytes if self._is_agent and began else 0
+        self._begins_writing = self._first > 0
+        """The first update of delta channels after them is a part of the beginning: with it comes a snapshot."""
+        self._goes_on_with = self._unchanged(ROOT) if self._is_agent and began else 0
         """What the state may have although it is in the reserve, since the run began in it."""
         self.dropped = DroppedWrites(thread.thread_id, says=says)
         self._pending = PendingSizes(thread.store)
@@ -112,7 +114,7 @@ class Door:
         """Refuse what no compaction could make fit, before it is acknowledged; not what makes the state no larger."""
         limit = self._growth if most is None else most
         size = self._with(more, coming, min(limit, int(self._limits.max_state * _NEAR)))
-        if size > limit and (coming is None or size > self._thread.unsheddable_bytes()):
+        if size > limit and (coming is None or size > self._unchanged(coming.namespace)):
             raise StateTooLarge(
                 f"thread {self._thread.thread_id} would have {size} bytes that cannot be left out, the limit is "
                 f"{limit} (storage.max_state, less a reserve): {self._way_out()}",
@@ -121,6 +123,18 @@ class Door:
             )
         self._state_bytes = size
         self._say_how_near(size)
+
+    def _unchanged(self, namespace: Namespace) -> int:
+        """What the state would have with another checkpoint of a namespace that holds what its head does.
+
+        Not what it has: with what goes with the head, a projection, each step could grow by as much.
+        """
+        store = self._thread.store
+        if namespace not in store.heads:
+            return 0
+        head = store.checkpoints[namespace][store.heads[namespace]]
+        following = CheckpointId(f"{head.checkpoint_id}~")
+        return self._thread.unsheddable_bytes(replace(head, checkpoint_id=following, parent_id=head.checkpoint_id))
 
     def _way_out(self) -> str:
         store, limit = self._thread.store, self._limits.max_state
@@ -241,9 +255,10 @@ class Door:
         named = {one.key for one in lasting.writes if one.key is not None and one.key not in moving}
         blobs = [blob for key in named if (blob := self._thread.store.blobs.get(key)) is not None]
         size = lasting.stored_bytes + len(lasting.task_id) + sum(blob.stored_bytes for blob in blobs)
-        begins = self._room.beginnings if self._first else None
+        begins = self._room.beginnings if self._begins_writing else None
         try:
             self.check_state(size, None, begins if has_state else self._controls)
+            self._begins_writing &= not has_state or self._first > 0
         except StateTooLarge as error:
             channels = delta_channels(writes) or sorted({one.channel for one in lasting.writes})
             raise StateTooLarge(
