@@ -1,14 +1,16 @@
 """External storage with real hosts, real agents, a real S3 API, and real kills."""
 
 import json
+import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
@@ -23,6 +25,17 @@ pytestmark = pytest.mark.flow
 MB = 1_000_000
 # Of noise in 64 letters, zstd leaves three quarters.
 STORED = 4 / 3
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[HostProcess]:
+    """A host that keeps little in Temporal."""
+    folder = tmp_path_factory.mktemp("shared")
+    project = Project(folder, temporal, "zygote", {"large": "large_values.py:graph"})
+    stored_in(project, f"file://{folder}/values", {})
+    host = project.host({"AGENTVISOR_STORAGE_MAX_INLINE_VALUE": "100000"})
+    yield host
+    host.stop()
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +191,19 @@ def test_a_notebook_outside_any_guest_stores_and_reads_large_values(
     until(lambda: httpx.get(f"{host.url}/threads/{thread}/storage", timeout=20).json()["external"]["count"] == 2)
     saver.delete_thread(thread)
     assert s3.keys() == []
+
+
+@pytest.mark.parametrize("size", [50_000, 99_990, 100_000, 300_000, 900_000, 1_040_000, 1_400_000, 2_500_000])
+def test_a_write_over_the_inline_limit_goes_to_the_store_whatever_kind_it_is(shared: HostProcess, size: int) -> None:
+    saver = AgentVisorCheckpointer(endpoint=shared.url)
+    delta: Any = DeltaChannel(lambda old, new: [*old, *new], list)
+    delta.key = "items"
+    delta.from_checkpoint(None)  # as LangGraph does, when a graph with such a channel begins
+    config: RunnableConfig = {"configurable": {"thread_id": str(uuid4()), "checkpoint_ns": ""}}
+    stored = saver.put(config, empty_checkpoint(), {}, {})
+    written = {channel: os.urandom(size) for channel in ("regular", "__interrupt__", "items")}
+    for channel, value in written.items():
+        saver.put_writes(stored, [(channel, value)], f"task of {channel}")
+    found = saver.get_tuple(config)
+    assert found is not None
+    assert {channel: value for _, channel, value in found.pending_writes or ()} == written

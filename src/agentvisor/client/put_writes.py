@@ -43,7 +43,7 @@ class PutWrites:
             (pack_write(idx, channel, value, is_state=idx >= 0 and channel in delta_channels), value)
             for idx, channel, value in writes
         ]
-        self._left_out = 0
+        self._left_out, self._left_out_for, self._left_out_size = 0, "", 0
         for write, _ in self._packed:
             self._check(write, write.size, limits.max_value_bytes, "storage.max_value")
             self._check(write, len(write.data), limits.max_stored_bytes, "storage.max_inline_value")
@@ -82,6 +82,8 @@ class PutWrites:
                 task_path=self._task_path,
                 writes=[self._carried(write, value) for write, value in self._packed],
                 left_out=self._left_out,
+                left_out_for=self._left_out_for,
+                left_out_size=self._left_out_size,
             ),
         )
 
@@ -106,6 +108,7 @@ class PutWrites:
             return
         if write.idx >= 0 and not any(one.is_state for one, _ in self._packed):
             # Regular writes spare the task a second execution, and are never an error (S5): all of them, or none.
+            self._left_out_for, self._left_out_size = setting, size
             self._left_out = sum(len(one.data) for one, _ in self._packed if one.idx >= 0)
         else:
             raise ValueTooLarge(

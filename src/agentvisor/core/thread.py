@@ -12,6 +12,7 @@ from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.records import Checkpoint, Operation
+from agentvisor.core.room import room_in
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
@@ -29,8 +30,12 @@ from agentvisor.core.store import Store
 from agentvisor.core.weighing import unsheddable_bytes
 
 STATE_VERSION = 1
+_RUN = 256
+"""Bytes of a run's record beside its specification, and of an attempt that goes well."""
 _INTERRUPT = -3
 """Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
+_SMALL_INPUT = 4096
+"""Bytes of a run: where one of no more does not fit, the thread is what is too large."""
 ATTACH_OFFERS = 3
 """How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
 ATTACH_OFFERS_UNPOLLED = 1
@@ -153,21 +158,25 @@ class Thread:
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
-    def check_run(self, spec: RunSpec) -> None:
-        """Raise where the run cannot be accepted: `ThreadFailed`, `Conflict`."""
+    def check_run(self, spec: RunSpec, settings: Settings | None = None) -> None:
+        """Raise where the run, which brings these settings, cannot be accepted.
+
+        `ThreadFailed`, `Conflict`, `StateTooLarge`.
+        """
+        limit = self.settings.state_bytes
+        if settings is not None and self.active is None:  # as set_settings will
+            limit = max(limit, settings.state_bytes)
+        self._check_run(spec, run_bytes(spec), room_in(limit).runs)
+
+    def _check_run(self, spec: RunSpec, more: int, most: int) -> None:
         if self.failure:
             raise ThreadFailed(
                 f"thread {self.thread_id} has failed and takes no runs: {self.failure}", thread_id=self.thread_id
             )
         if spec.run_id in self.runs:
             return
-        size, limit = self.unsheddable_bytes() + len(spec.body), self.settings.state_bytes
-        if size > limit:
-            raise StateTooLarge(
-                f"thread {self.thread_id} with this run's input would have {size} bytes that cannot be left out, the "
-                f"limit is {limit} (storage.max_state): pass references to large data",
-                limit=str(limit),
-            )
+        if spec.kind is not RunKind.SESSION:  # which is small, and the way to make a full thread smaller
+            self._check_room(more, most)
         busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
         if busy is None:
             return
@@ -182,9 +191,26 @@ class Thread:
                 run_id=busy.run_id,
             )
 
+    def _check_room(self, more: int, most: int) -> None:
+        held = self.unsheddable_bytes()
+        if held + more <= most:
+            return
+        way_out = (
+            "pass references to large data"
+            if more > _SMALL_INPUT
+            else "store a smaller checkpoint with AgentVisorCheckpointer, prune the thread, or begin another one"
+        )
+        raise StateTooLarge(
+            f"thread {self.thread_id} holds {held} bytes that cannot be left out, this run with its input adds {more}, "
+            f"and the limit is {most} (storage.max_state, less a reserve): {way_out}",
+            size=str(held + more),
+            limit=str(most),
+        )
+
     def accept_run(self, spec: RunSpec, now_ms: int) -> Run:
         """Record the run; accepting the same run id again changes nothing."""
-        self.check_run(spec)
+        # A replay comes by here, but not by check_run: what that did not refuse is not refused here by a newer rule.
+        self._check_run(spec, len(spec.body), self.settings.state_bytes)
         run = self.runs.get(spec.run_id)
         if run is None:
             run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
@@ -405,7 +431,7 @@ class Thread:
     def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
         """Bytes that every compaction must carry: heads (with the one that is coming), and runs that wait or run."""
         runs = sum(
-            256 + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message)
+            _RUN + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message.encode())
             + (0 if run.status.terminal else len(run.spec.body))
             for run in (*self.ended_runs()[-1:], *(one for one in self.runs.values() if not one.status.terminal))
         )  # fmt: skip
@@ -416,5 +442,10 @@ class Thread:
         self.revision += 1
 
 
+def run_bytes(spec: RunSpec) -> int:
+    """What a run adds to what cannot be left out, from its acceptance to its first attempt."""
+    return 2 * _RUN + len(spec.body)
+
+
 def _attempt_bytes(attempt: Attempt) -> int:
-    return 64 + len(attempt.host_id) + len(attempt.reason)
+    return 64 + len(attempt.host_id) + len(attempt.reason.encode())

@@ -64,6 +64,19 @@ def _unsheddable(store: Store, coming: Checkpoint | None) -> tuple[int, set[Blob
     return size, blobs
 
 
+def delta_updates(store: Store) -> dict[str, int]:
+    """Bytes of the writes that delta channels are made of, by channel; the largest first."""
+    sizes: dict[str, int] = {}
+    for tasks in store.tasks.values():
+        for task in tasks.values():
+            for idx, write in task.writes.items():
+                if idx >= 0 and write.is_state:
+                    blob = store.blobs.get(write.key) if write.key is not None else None
+                    held = write.stored_bytes + (blob.stored_bytes if blob is not None else 0)
+                    sizes[write.channel] = sizes.get(write.channel, 0) + held
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+
+
 def stale_namespaces(store: Store, head: CheckpointId | None) -> list[Namespace]:
     """Namespaces of tasks that do not run under the root's head, those of the oldest super-steps first."""
     by_age = sorted(store.roots.items(), key=lambda item: (item[1], item[0]))

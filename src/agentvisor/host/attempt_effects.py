@@ -27,9 +27,7 @@ _MAX_SCOPE = 8_192
 class AttemptEffects:
     """The part of an attempt's store that `agentvisor.once` and `agentvisor.interrupt` speak with."""
 
-    def __init__(
-        self, thread: Thread, log: Callable[[list[Operation]], asyncio.Future[None]], door: Callable[[], Door]
-    ) -> None:
+    def __init__(self, thread: Thread, log: Callable[[list[Operation]], asyncio.Future[None]], door: Door) -> None:
         self._thread = thread
         self._log = log
         self._door = door
@@ -53,7 +51,7 @@ class AttemptEffects:
         known = ledger.get(place.scope, place.key)
         changed = self._changed(known, place, asked)
         if changed is not None:
-            self._door().check_effect(changed, known)
+            self._door.check_effect(changed, known)
             await self._log([changed])
         entry = changed or known
         fresh = changed is not None and changed.state is EffectState.INTENDED
@@ -108,14 +106,14 @@ class AttemptEffects:
                 if not any(known.name == one.name for known in questions.asked.values()):
                     question = Question(uuid4().hex, one.name, one.kind, one.value, int(time() * 1000))
                     ask = Ask(question, b"" if questions.asked else self._input())
-                    self._door().check_question(ask)
+                    self._door.check_question(ask)
                     await self._log([ask])
             case "answer":
                 answer = Answer(asked.answer.id, asked.answer.answer, self._by().run_id)
                 known = questions.asked.get(answer.id)
                 if known is None or (known.answer is not None and known.answered_by != answer.run_id):
                     raise Conflict(f"question {answer.id[:80]!r} does not wait for an answer (any more)")
-                self._door().check_answer(answer)
+                self._door.check_answer(answer)
                 await self._log([answer])
             case _:
                 pass

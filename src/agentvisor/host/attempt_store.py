@@ -32,6 +32,7 @@ from agentvisor.host.attempt_effects import AttemptEffects
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
+from agentvisor.host.dropped_writes import Hit
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.incoming import Incoming
@@ -96,18 +97,21 @@ class AttemptStore:
         load: LoadBlobs,
         limits: StoreLimits,
         objects: AttemptObjects | None = None,
+        *,
+        says: bool = True,
     ) -> None:
+        """`says`: see Door."""
         self._thread = thread
         self._store = thread.store
         self._journal = journal
         self._limits = limits
-        self._door = Door(thread, limits)
+        self._door = Door(thread, limits, says=says)
         self._objects = objects
         self._shelf = BlobShelf(
             self._store, load, max_value_bytes=limits.max_value, external=objects.storage if objects else None
         )
         self._incoming = Incoming(thread, self._shelf, limits, objects)
-        self._effects = AttemptEffects(thread, lambda one: self._log(one, Urgency.NOW), lambda: self._door)
+        self._effects = AttemptEffects(thread, lambda one: self._log(one, Urgency.NOW), self._door)
         self._putting = asyncio.Lock()
         self.boundary = Boundary(journal.until_fenced)
 
@@ -174,7 +178,7 @@ class AttemptStore:
 
     def _check_state(self, checkpoint: Checkpoint, names: Mapping[BlobKey, str], fresh: Mapping[BlobKey, Blob]) -> None:
         try:
-            self._door.check_state(checkpoint.stored_bytes + _size(fresh), checkpoint)
+            self._door.check_put(checkpoint, checkpoint.stored_bytes + _size(fresh))
         except StateTooLarge as error:
             largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
             adds = ", ".join(f"{names.get(blob.key, '?')!r} ({len(blob.data)} bytes)" for blob in largest)
@@ -217,7 +221,7 @@ class AttemptStore:
 
     @property
     def share(self) -> float:
-        """Of the limit that no compaction can free; at 1, writes are refused."""
+        """Of the limit that no compaction can free; what is left of the reserve stays free (core/room.py)."""
         return self._thread.unsheddable_bytes() / self._limits.max_state
 
     @property
@@ -237,17 +241,19 @@ class AttemptStore:
         """Journal operations of another thread's store, which were checked when they came into that one."""
         async with self._putting:
             durable = self._log([await self._owned(one) for one in operations], Urgency.NOW)
-            self._door = Door(self._thread, self._limits)  # which weighs the thread anew
+            self._door.weigh()
         await durable
 
     async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
         writes = writes_from_message(message)
         if message.left_out:
-            self._door.note_dropped(writes, message.left_out)
+            size = message.left_out_size or message.left_out
+            self._door.note_left_out(writes, message.left_out_for, size)
         if not message.writes:
             return STORED
-        if self._is_short(writes) or any(write.key for write in message.writes):
-            durable = await self._log_large(message, all_out=self._is_short(writes))
+        is_short = self._is_short(writes)
+        if is_short or any(write.key or self._incoming.is_large(write) for write in message.writes):
+            durable = await self._log_large(message, all_out=is_short)
         else:
             admitted = self._door.admitted_writes(writes)
             durable = None if admitted is None else self._log([admitted], Urgency.SOON)
@@ -265,7 +271,7 @@ class AttemptStore:
         """Log writes that are blobs, or become blobs here; None where all of them are dropped."""
         async with self._putting, self._incoming.room_for(message.writes), self._fresh() as fresh:
             await self._incoming.take_writes(message, fresh, all_out=all_out)
-            admitted = self._door.admitted_writes(writes_from_message(message))
+            admitted = self._door.admitted_writes(writes_from_message(message), fresh.keys())
             kept = {write.key for write in admitted.writes} if admitted is not None else set[BlobKey | None]()
             self._forget(fresh, kept)
             if admitted is None:
@@ -276,7 +282,7 @@ class AttemptStore:
                 if not all(write.may_go for write in admitted.writes):
                     raise
                 # Regular writes are never an error (S5). What came of them in the store is deleted.
-                self._door.note_dropped(admitted, admitted.stored_bytes)
+                self._door.dropped.note(admitted, Hit("storage.url", sum(len(one.data) for one in fresh.values()), 0))
                 self._forget(fresh)
                 return None
             return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)

@@ -80,10 +80,14 @@ class Incoming:
             if key and self.has(key, fresh):
                 self.uploads.forget(write.upload)
                 _name(write, key)
-            elif write.upload or (all_out and len(write.data) >= _WRITE_MOVED_FROM):
+            elif write.upload or self.is_large(write) or (all_out and len(write.data) >= _WRITE_MOVED_FROM):
                 await self._take_write(write, fresh)
             elif key:
                 raise Corrupt(f"the {what} names a value that thread {self._thread_id} does not have")
+
+    def is_large(self, write: store_pb2.Write) -> bool:
+        """Whether a write goes to external storage, room or not."""
+        return self.moves and len(write.data) > self._limits.max_inline_value
 
     async def _take_write(self, write: store_pb2.Write, fresh: dict[BlobKey, Blob]) -> None:
         data = await self._data(write)

@@ -16,7 +16,7 @@ from agentvisor.protocol.v1 import store_pb2
 async def rehearse(thread_id: ThreadId, request: store_pb2.StoreRequest, limits: StoreLimits) -> None:
     """Raise what the first write to a new thread would raise."""
     empty = Thread(thread_id, created_at_ms=0, updated_at_ms=0, pending_writes_enabled=True, metadata=b"")
-    await AttemptStore(empty, _Nowhere(), _nothing, limits).call(request)
+    await AttemptStore(empty, _Nowhere(), _nothing, limits, says=False).call(request)
 
 
 class _Nowhere:

@@ -14,6 +14,7 @@ from agentvisor.core.errors import Conflict, StateTooLarge, Unavailable
 from agentvisor.core.ids import ROOT, BlobKey, ThreadId
 from agentvisor.core.pruning import keep_newest
 from agentvisor.core.records import Operation, Projection
+from agentvisor.core.room import room_in
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_store import AttemptStore, batches
@@ -53,11 +54,11 @@ async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
     store = source.store
     if target.keep > 0:
         keep_newest(store, target.keep)  # what the target would forget is not sent
-    size, limit = source.unsheddable_bytes(), target.limits.max_state
+    size, limit = source.unsheddable_bytes(), room_in(target.limits.max_state).runs
     if size > limit:
         raise StateTooLarge(
             f"thread {source.thread_id} has {size} bytes that cannot be left out, and the limit of a copy is {limit} "
-            "(storage.max_state)",
+            "(storage.max_state, less a reserve)",
             size=str(size),
             limit=str(limit),
         )

@@ -200,7 +200,9 @@ class ThreadWorkflow:
     @start_run.validator
     def _check_start_run(self, request: bytes) -> None:
         with refusing():
-            self._thread.check_run(spec_from_message(run_pb2.StartRun.FromString(request).spec))
+            message = run_pb2.StartRun.FromString(request)
+            settings = settings_from_message(message.settings) if message.HasField("settings") else None
+            self._thread.check_run(spec_from_message(message.spec), settings)
 
     @workflow.update
     def cancel_run(self, request: bytes) -> bytes:

@@ -288,12 +288,17 @@ class TaskWrites(_message.Message):
     TASK_PATH_FIELD_NUMBER: _builtins.int
     WRITES_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FOR_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_SIZE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     checkpoint_id: _builtins.str
     task_id: _builtins.str
     task_path: _builtins.str
     left_out: _builtins.int
     """From the SDK: bytes of the task's regular writes, which it left out because one of them is too large to be stored."""
+    left_out_for: _builtins.str
+    """The setting that one of them is over, and the size that it compares."""
+    left_out_size: _builtins.int
     @_builtins.property
     def writes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Write]: ...
     def __init__(
@@ -305,10 +310,12 @@ class TaskWrites(_message.Message):
         task_path: _builtins.str = ...,
         writes: _abc.Iterable[Global___Write] | None = ...,
         left_out: _builtins.int = ...,
+        left_out_for: _builtins.str = ...,
+        left_out_size: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "left_out", b"left_out", "namespace", b"namespace", "task_id", b"task_id", "task_path", b"task_path", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "left_out", b"left_out", "left_out_for", b"left_out_for", "left_out_size", b"left_out_size", "namespace", b"namespace", "task_id", b"task_id", "task_path", b"task_path", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

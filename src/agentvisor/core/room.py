@@ -1,0 +1,38 @@
+"""How the room of a thread is divided, so that one that is full still takes what makes it smaller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_LARGEST = 64 * 1024
+_SMALLEST = 8 * 1024
+"""For the records of runs with their errors, whatever the limit is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes that cannot be left out of a thread's state, up to which each may fill it.
+
+    The reserve over `growth` is for what has to go on in a full thread: a run begins with checkpoints that hold its
+    input besides all that was there, and ends with an error or a question; a client's session is a run, too.
+    """
+
+    growth: int
+    """What agents and clients store."""
+    beginnings: int
+    """A run's first checkpoints and control writes: half of the reserve is left for the runs themselves."""
+    runs: int
+    """Runs with their inputs. A quarter is left for sessions and what an execution's end adds."""
+    step: int
+    """By how much a run's state may exceed what it was after its first checkpoints: a node on the way."""
+
+
+def room_in(limit: int) -> Room:
+    """Divide `storage.max_state`."""
+    reserve = reserve_of(limit)
+    return Room(limit - reserve, limit - reserve // 2, limit - reserve // 4, reserve // 64)
+
+
+def reserve_of(limit: int) -> int:
+    """A sixteenth, between 8 and 64 KiB; of a very small limit a quarter."""
+    return min(_LARGEST, max(_SMALLEST, limit // 16), limit // 4)
