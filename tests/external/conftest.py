@@ -8,6 +8,7 @@ import pytest
 from tests.support.object_store import S3, Mood, s3_server
 
 from agentvisor.host.external.backend import Backend, open_backend
+from agentvisor.host.external.obstore_backend import MARKER
 from agentvisor.host.external.storage import ExternalStorage
 
 
@@ -43,7 +44,7 @@ class Place:
 
 def folder_place(folder: Path) -> Place:
     def files() -> list[str]:
-        return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+        return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != MARKER]
 
     return Place(f"file://{folder}", {}, files)
 

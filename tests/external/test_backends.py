@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from obstore.exceptions import GenericError
 from tests.external.conftest import Place, folder_place
 from tests.external.test_large_values import MB, QUICK, outside
 from tests.support.host import engine_host, new_thread
@@ -14,6 +15,7 @@ from tests.support.object_store import S3
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.external.backend import Backend, open_backend, shown
+from agentvisor.host.external.obstore_backend import MARKER
 from agentvisor.host.external.places import Names, folder_of
 
 
@@ -123,7 +125,39 @@ async def test_a_folder_goes_with_its_last_object(tmp_path: Path) -> None:
     backend = folder_place(tmp_path / "values").backend()
     await backend.put("thread/incarnation/key", b"x")
     await backend.delete(["thread/incarnation/key"])
-    assert list((tmp_path / "values").rglob("*")) == []
+    assert [path for path in (tmp_path / "values").rglob("*") if path.name != MARKER] == []
+
+
+async def test_a_folder_that_is_away_is_a_store_that_does_not_answer(tmp_path: Path) -> None:
+    folder, away = tmp_path / "values", tmp_path / "away"
+    backend = folder_place(folder).backend()
+    await backend.put("t/i/1", b"x")
+    folder.rename(away)
+    await refuses_everything(backend)
+    assert not folder.exists()
+    folder.mkdir()  # what is left of a disk that is not mounted
+    await refuses_everything(backend)
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
+    away.rename(folder)
+    assert await backend.get("t/i/1", 0, 1) == b"x"
+
+
+@pytest.mark.flow
+async def test_a_bucket_that_is_away_is_a_store_that_does_not_answer(s3: S3) -> None:
+    await refuses_everything(open_backend("s3://no-such-bucket/prefix", s3.options))
+
+
+async def refuses_everything(backend: Backend) -> None:
+    for call in (
+        backend.put("t/i/2", b"x"),
+        backend.get("t/i/1", 0, 1),
+        backend.delete(["t/i/1"]),
+        listed(backend, "t/"),
+    ):
+        with pytest.raises((OSError, GenericError)) as refused:
+            await call
+        assert not isinstance(refused.value, FileNotFoundError)
 
 
 @pytest.mark.parametrize("url", ["ftp://there", "values", "file://relative/path", "s3:/bucket", "cupboard://none"])

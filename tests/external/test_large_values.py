@@ -140,17 +140,22 @@ async def test_a_damaged_object_is_found_out(temporal: str, queue: str, s3_place
         await outside(host, thread_id).put(0, {"big": noise(2 * MB)})
         (key,) = s3_place.keys()
         s3.write(key, noise(2 * MB, "other"))
-        with pytest.raises(Corrupt, match="do not match"):
-            await outside(host, thread_id).values()
-        s3.write(key, b"short")
-        with pytest.raises(Corrupt):
-            await outside(host, thread_id).values()
-        s3.delete(key)
-        with pytest.raises(Corrupt, match="gone"):
-            await outside(host, thread_id).values()
-        # What is shown of the thread is shown without it.
+        path = key.removeprefix("some/prefix/")
         thread = await host.threads.get(thread_id)
-        assert await host.threads.blobs(thread_id, list(thread.store.references)) == {}
+
+        async def found_out(how: str) -> None:
+            with pytest.raises(Corrupt, match=f"channel 'big' of thread {thread_id}.*{path}.*{how}"):
+                await Saver(lambda request: host.call(thread_id, request), thread_id).values()
+            (shown,) = [render(*one) for one in (await host.threads.blobs(thread_id, thread.store.references)).values()]
+            assert isinstance(shown, dict)
+            assert shown["__type__"] == "corrupt"
+            assert path in str(shown["error"])
+
+        await found_out("do not match")
+        s3.write(key, b"short")
+        await found_out("too short")
+        s3.delete(key)
+        await found_out("gone")
 
 
 async def test_an_agents_large_values_leave_its_heartbeats_alone(temporal: str, queue: str, place: Place) -> None:

@@ -305,3 +305,8 @@ def test_rendering_imports_nothing() -> None:
     packed = ormsgpack.packb(("this.module.is.not", "There", {"a": 1}, "model_validate_json"))
     assert render("msgpack", ormsgpack.packb(ormsgpack.Ext(5, packed))) == {"a": 1}
     assert set(sys.modules) == before
+
+
+def test_a_type_of_ours_that_a_guest_made_up_is_shown_and_no_error() -> None:
+    assert render("agentvisor/too_large", b"many")["__type__"] == "unknown"
+    assert render("agentvisor/corrupt", b"\xff")["__type__"] == "corrupt"

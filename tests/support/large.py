@@ -49,10 +49,11 @@ def checkpoint_id(number: int) -> str:
 class Saver:
     """One process's saver: puts name what is known to be stored, as the real one's do."""
 
-    def __init__(self, call: Call, thread: str = "") -> None:
+    def __init__(self, call: Call, thread: str = "", *, run_id: str = "") -> None:
         self.call = call
         self.known = Known()
         self._thread = thread
+        self._run_id = run_id
 
     def name(self, number: int | None = None) -> CheckpointName:
         return CheckpointName(self._thread, "", "" if number is None else checkpoint_id(number))
@@ -60,12 +61,15 @@ class Saver:
     async def put(self, number: int, values: Mapping[str, bytes], *, limits: Limits = ANY_SIZE) -> None:
         """Checkpoint `number`, whose channels hold these values."""
         typed: dict[str, Typed] = {channel: ("bytes", value) for channel, value in values.items()}
+        metadata = Struct()
+        if self._run_id:
+            metadata.update({"run_id": self._run_id})
         new = NewCheckpoint(
             name=self.name(number),
             parent_id=checkpoint_id(number - 1) if number else "",
             ts="",
             record=("msgpack", b"record"),
-            metadata=Struct(),
+            metadata=metadata,
             versions={channel: f"{number}.{channel}" for channel in values},
             changed=typed,
             unchanged=typed.get,

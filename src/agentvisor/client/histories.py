@@ -28,9 +28,11 @@ def delta_history(name: CheckpointName, channels: Sequence[str], known: Known) -
     reply = yield store_pb2.StoreRequest(thread_id=name.thread, delta_history=asked)
     found = reply.delta_history.channels
     here = known.namespace_values(name.thread, name.namespace)
-    written_keys = [write.key for one in found for task in one.writes for write in task.writes]
-    keys = dict.fromkeys([*(one.seed for one in found), *written_keys])
-    loaded = yield from load_values(name.thread, [key for key in keys if key], here)
+    names = {one.seed: f"channel {one.channel!r}" for one in found if one.seed}
+    for one in found:
+        written_keys = [write.key for task in one.writes for write in task.writes if write.key]
+        names.update((key, f"write to channel {one.channel!r}") for key in written_keys if key not in names)
+    loaded = yield from load_values(name.thread, list(names), here, names)
     return {
         one.channel: FoundHistory(
             seed=(loaded.values[one.seed].type, loaded.values[one.seed].data) if one.seed else None,

@@ -80,7 +80,8 @@ def get(name: CheckpointName, known: Known, versions_of: VersionsOf) -> Operatio
         return None
     message = reply.found.tuple
     here = known.namespace_values(name.thread, name.namespace)
-    loaded = yield from load_values(name.thread, _keys([message]), here)
+    names = _keys([message])
+    loaded = yield from load_values(name.thread, list(names), here, names)
     found = _found(name.thread, message, loaded.values)
     versions = versions_of(found.record)
     channels = {one.channel: one.key for one in message.checkpoint.channels}
@@ -114,7 +115,7 @@ def list_page(thread: str, cursor: Cursor) -> Operation[Page]:
     values: dict[str, Mapping[bytes, Stored]] = {}
     for owner in dict.fromkeys(one.thread_id for one in listed):
         keys = _keys(one.tuple for one in listed if one.thread_id == owner)
-        loaded = yield from load_values(owner if asked.all_threads else thread, keys, {})
+        loaded = yield from load_values(owner if asked.all_threads else thread, list(keys), {}, keys)
         values[owner] = loaded.values
     checkpoints = [_found(one.thread_id, one.tuple, values[one.thread_id]) for one in listed]
     left = None if cursor.left is None else cursor.left - len(listed)
@@ -131,13 +132,30 @@ def _after(asked: store_pb2.ListCheckpoints, last: store_pb2.ListedCheckpoint) -
     return after
 
 
-def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> list[bytes]:
-    """Of every value that is a blob: what channels hold, and large writes."""
-    keys: dict[bytes, None] = {}
+def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> dict[bytes, str]:
+    """Of every value that is a blob, what channels hold, and large writes: the key, and what it is."""
+    keys: dict[bytes, str] = {}
     for found in tuples:
-        keys.update((one.key, None) for one in found.checkpoint.channels if one.key)
-        keys.update((one.key, None) for task in found.pending for one in task.writes if one.key)
-    return list(keys)
+        for one in found.checkpoint.channels:
+            if one.key:
+                keys.setdefault(one.key, f"channel {one.channel!r}")
+        for task in found.pending:
+            for write in task.writes:
+                if write.key:
+                    keys.setdefault(write.key, f"write of task {task.task_id} to channel {write.channel!r}")
+    return keys
+
+
+def _damaged(
+    error: Corrupt, thread: str, blob: store_pb2.Blob, among: Iterable[store_pb2.Blob], names: Mapping[bytes, str]
+) -> Corrupt:
+    """The error with what cannot be read; a value that only others are made of is called by their name."""
+    made_of, key = {one.base: one.key for one in among if one.base}, blob.key
+    while key not in names and key in made_of:
+        key = made_of[key]
+    what = f"{names.get(key, 'a value')} of {f'thread {thread}' if thread else 'this thread'}"
+    where = f" (object {blob.location})" if blob.location and blob.location not in error.message else ""
+    return Corrupt(f"{what}{where} cannot be read: {error.message}", **error.details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +175,13 @@ class LoadedValues:
         return Line.of(way[::-1], steps[::-1])
 
 
-def load_values(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) -> Operation[LoadedValues]:
-    """The values of these keys; `here` are those whose bytes are here already."""
+def load_values(
+    thread: str, wanted: list[bytes], here: Mapping[bytes, Stored], names: Mapping[bytes, str]
+) -> Operation[LoadedValues]:
+    """The values of these keys; `here` are those whose bytes are here already. `names` are for errors.
+
+    `Corrupt` where bytes are damaged or gone; it says of which channel, and in which object.
+    """
     values = dict(here)
     steps: dict[bytes, tuple[bytes, int]] = {}
     while missing := [key for key in wanted if key not in values]:
@@ -167,9 +190,12 @@ def load_values(thread: str, wanted: list[bytes], here: Mapping[bytes, Stored]) 
         )
         before = len(values)
         for blob in reply.blobs.blobs:
-            yield from fetch(thread, blob)
             base = values.get(blob.base) if blob.base else None
-            data = decode(blob, None if base is None else base.data, MAX_VALUE)
+            try:
+                yield from fetch(thread, blob)
+                data = decode(blob, None if base is None else base.data, MAX_VALUE)
+            except Corrupt as error:
+                raise _damaged(error, thread, blob, reply.blobs.blobs, names) from error
             values[blob.key] = stored(blob, data, base)
             if blob.base:
                 steps[blob.key] = (blob.base, len(blob.data))

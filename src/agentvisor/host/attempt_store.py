@@ -35,6 +35,7 @@ from agentvisor.host.door import Door, StoreLimits
 from agentvisor.host.dropped_writes import Hit
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.shedding import move_before_compaction
+from agentvisor.host.external.storage import Verify
 from agentvisor.host.incoming import Incoming
 from agentvisor.host.journal import Urgency
 from agentvisor.host.metrics import MOVED_VALUES
@@ -211,7 +212,10 @@ class AttemptStore:
         """Forget something; not while a put is being checked, which may name what is forgotten."""
         async with self._putting:
             durable = self._log([operation], Urgency.NOW)
+            seq = self._journal.last_seq
         await durable
+        if self._objects is not None:
+            self._objects.forgot(seq)
         return STORED
 
     @property
@@ -237,10 +241,13 @@ class AttemptStore:
         """Whether it holds nothing but what that one does."""
         return is_part_of(self._store, store)
 
-    async def bring(self, operations: list[Operation]) -> None:
-        """Journal operations of another thread's store, which were checked when they came into that one."""
+    async def bring(self, operations: list[Operation], verify: Verify) -> None:
+        """Journal operations of another thread's store, which were checked when they came into that one.
+
+        `verify` compares what has become of its objects since.
+        """
         async with self._putting:
-            durable = self._log([await self._owned(one) for one in operations], Urgency.NOW)
+            durable = self._log([await self._owned(one, verify) for one in operations], Urgency.NOW)
             self._door.weigh()
         await durable
 
@@ -309,14 +316,14 @@ class AttemptStore:
         self._log([projection], Urgency.LAZY)
         return STORED
 
-    async def _owned(self, operation: Operation) -> Operation:
+    async def _owned(self, operation: Operation, verify: Verify) -> Operation:
         """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
         if not isinstance(operation, PutBlobs) or not any(blob.is_external for blob in operation.blobs):
             return operation
         if self._objects is None:
             raise StorageUnavailable("the thread to copy has values in external storage: set storage.url on this host")
         return PutBlobs(
-            tuple([await self._objects.own(blob) if blob.is_external else blob for blob in operation.blobs])
+            tuple([await self._objects.own(blob, verify) if blob.is_external else blob for blob in operation.blobs])
         )
 
     async def move_out(self, keys: list[BlobKey], short: int) -> None:

@@ -23,6 +23,10 @@ LoadBlobs = Callable[[list[BlobKey]], Awaitable[list[Blob]]]
 
 TOO_LARGE = "agentvisor/too_large"
 """The type of a value that is left out because it is too large; its bytes are the size, in digits."""
+CORRUPT = "agentvisor/corrupt"
+"""The type of a value that is left out because it is damaged; its bytes are a text that says what is."""
+UNAVAILABLE = "agentvisor/unavailable"
+"""The type of a value that is left out because external storage does not answer; its bytes are a text, too."""
 
 _OFF_LOOP = 256 * 1024
 """Bytes from which decoding leaves the event loop."""
@@ -107,9 +111,26 @@ class BlobShelf:
             raise Corrupt(f"the thread has no blob {key.hex()[:16]}")
         return await part_of(blob, offset, length, self._external)
 
+    async def verify(self, blob: Blob, data: bytes) -> None:
+        """Compare these bytes of an object with the key of the blob whose it is; `Corrupt` where they do not match."""
+        base = await self.decoded(blob.base) if blob.base is not None else None
+        self._keep(blob.key, await self._decode_object(blob, data, base))
+
     async def _decode(self, blob: Blob, base: bytes | None) -> bytes:
         if blob.is_external:
-            blob = replace(blob, data=await part_of(blob, 0, blob.stored_size, self._external), location="")
+            return await self._decode_object(blob, await part_of(blob, 0, blob.stored_size, self._external), base)
+        return await self._decode_here(blob, base)
+
+    async def _decode_object(self, blob: Blob, data: bytes, base: bytes | None) -> bytes:
+        try:
+            return await self._decode_here(replace(blob, data=data, location="", stored_size=0), base)
+        except Corrupt as error:
+            url = self._external.url if self._external is not None else ""
+            raise Corrupt(
+                f"value {blob.key.hex()[:16]} ({blob.location}) is damaged in external storage {url}: {error.message}"
+            ) from error
+
+    async def _decode_here(self, blob: Blob, base: bytes | None) -> bytes:
         if blob.size < _OFF_LOOP:
             return codec.decode(blob, base, self._max_value)
         return await asyncio.to_thread(codec.decode, blob, base, self._max_value)

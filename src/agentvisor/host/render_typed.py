@@ -2,7 +2,7 @@
 
 The layout is that of `langgraph.checkpoint.serde.jsonplus`; an object comes out as the fields it was stored with, and a
 value of the standard library as text or number. What cannot be shown is a marker that says so:
-`{"__type__": "encrypted" | "corrupt" | "too_deep" | "extension" | "unknown", ...}`.
+`{"__type__": "encrypted" | "corrupt" | "too_deep" | "extension" | "unavailable" | "unknown", ...}`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ def _render(type_: str, data: bytes) -> Json:
             return jsonable(Reader(memoryview(data), _extension, _key).whole())
         case "json":
             return _json(data)
-        case "agentvisor/too_large":
+        case "agentvisor/too_large" if data.isdigit():
             return _marker("too_large", type=type_, size=int(data))
+        case "agentvisor/corrupt" | "agentvisor/unavailable":
+            return _marker(type_.removeprefix("agentvisor/"), error=data.decode(errors="replace"))
         case _ if "+" in type_:  # EncryptedSerializer: "msgpack+aes"
             return _marker("encrypted", type=type_, size=len(data))
         case _:

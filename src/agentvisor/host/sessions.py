@@ -139,7 +139,7 @@ class Sessions:
         async def work(live: LiveAttempt) -> None:
             target = live.store.result()
             check_free(target, target_id, source)
-            async for _ in put_copy(source, target):
+            async for _ in put_copy(self._threads, source, target):
                 live.session_calls += 1
 
         await self._held(target_id, work)

@@ -51,9 +51,7 @@ def blobs_page(blobs: Iterable[Blob]) -> store_pb2.StoreReply:
     for blob in blobs:
         if size and size + blob.stored_bytes > PAGE_BYTES:
             break
-        message = blob_to_message(blob)
-        message.ClearField("location")  # of no use to the SDK, which asks for the data in parts
-        reply.blobs.blobs.append(message)
+        reply.blobs.blobs.append(blob_to_message(blob))
         size += blob.stored_bytes
     return reply
 

@@ -40,9 +40,9 @@ from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread
-from agentvisor.host.blob_shelf import TOO_LARGE, BlobShelf, part_of
+from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
 from agentvisor.host.external.places import Names, folder_of
-from agentvisor.host.external.storage import ExternalStorage
+from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.threads_delete import delete_thread
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
@@ -55,6 +55,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.th
 
 _RPC_TIMEOUT = timedelta(seconds=10)
 _UPDATE_TRIES = 5
+_ANY_SIZE = 1 << 30
 _POLL = 0.02
 _POLL_MOST = 1.0
 _LOOK = 0.2
@@ -108,12 +109,13 @@ class Threads:
     async def _own_objects(self, thread: Thread) -> None:
         """Give a copy objects of its own: neither thread's deletion harms the other."""
         names = Names(folder_of(thread.thread_id, thread.incarnation))
+        shelf = self.shelf_of(thread.store)
         for blob in [blob for blob in thread.store.blobs.values() if blob.is_external]:
             if self._external is None:
                 raise StorageUnavailable(
                     "the thread to copy has values in external storage: set storage.url on this host"
                 )
-            thread.store.blobs[blob.key] = await self._external.copied(blob, names.new(blob.key))
+            thread.store.blobs[blob.key] = await self._external.copied(blob, names.new(blob.key), shelf.verify)
 
     async def _create(self, thread: Thread) -> None:
         state, limit = thread_to_message(thread).SerializeToString(), self._defaults.settings.state_bytes
@@ -190,16 +192,24 @@ class Threads:
         )
         return await self._reader.page(thread_id, question)
 
-    async def blobs(self, thread_id: ThreadId, keys: Iterable[BlobKey]) -> dict[BlobKey, tuple[str, bytes]]:
-        """Decoded values: key to (serde type, bytes). Unknown keys are left out, and those that are damaged.
+    def shelf_of(self, store: Store) -> BlobShelf:
+        """The values of a store that holds all of them, whatever their size: limits may have been lowered since."""
+        return BlobShelf(store, _nothing_more, max_value_bytes=_ANY_SIZE, external=self._external)
 
-        No more than about `storage.max_value` bytes in all: what is over that is of the type `TOO_LARGE`.
+    async def blobs(
+        self, thread_id: ThreadId, keys: Iterable[BlobKey], *, patience: Patience | None = None
+    ) -> dict[BlobKey, tuple[str, bytes]]:
+        """Decoded values: key to (serde type, bytes). Unknown keys are left out; what is damaged is `CORRUPT`.
+
+        No more than about `storage.max_value` bytes in all: what is over that is of the type `TOO_LARGE`. With
+        `patience`, what external storage does not give in that time is `UNAVAILABLE`, and no error.
         """
         wanted = list(dict.fromkeys(keys))
         store = Store()
         for blob in await self.stored_blobs(thread_id, wanted) if wanted else ():
             store.blobs[blob.key] = blob
-        shelf = BlobShelf(store, _nothing_more, max_value_bytes=self._defaults.max_value, external=self._external)
+        external = self._external if self._external is None or patience is None else self._external.within(patience)
+        shelf = BlobShelf(store, _nothing_more, max_value_bytes=self._defaults.max_value, external=external)
         found: dict[BlobKey, tuple[str, bytes]] = {}
         left = self._defaults.max_value
         for key in wanted:
@@ -214,6 +224,11 @@ class Threads:
                 found[key] = (blob.type, await shelf.decoded(key))
             except Corrupt as error:
                 log.error("value_corrupt", thread=thread_id, key=key.hex()[:16], error=error.message)  # noqa: TRY400
+                found[key] = (CORRUPT, error.message.encode())
+            except StorageUnavailable as error:
+                if patience is None:
+                    raise
+                found[key] = (UNAVAILABLE, error.message.encode())
         return found
 
     async def stored_blobs(

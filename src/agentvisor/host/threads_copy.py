@@ -10,7 +10,7 @@ from uuid import uuid4
 from google.protobuf.struct_pb2 import Struct
 
 from agentvisor.core.copying import head_alone, needed_blobs, operations
-from agentvisor.core.errors import Conflict, StateTooLarge, Unavailable
+from agentvisor.core.errors import Conflict, Corrupt, StateTooLarge, Unavailable
 from agentvisor.core.ids import ROOT, BlobKey, ThreadId
 from agentvisor.core.pruning import keep_newest
 from agentvisor.core.records import Operation, Projection
@@ -46,12 +46,14 @@ async def _bring_values(threads: Threads, thread: Thread, store: Store, keys: li
     return all(key in store.blobs for key in keys)
 
 
-async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
+async def put_copy(threads: Threads, source: Thread, target: AttemptStore) -> AsyncIterator[None]:
     """Put all that `source` holds into a session's store, values first and records last; yields as it gets on.
 
-    A copy that is cut off can be made again: values that nothing names go when the session ends.
+    A copy that is cut off can be made again: values that nothing names go when the session ends. `Corrupt` where an
+    object is damaged or gone.
     """
     store = source.store
+    verify = threads.shelf_of(store).verify
     if target.keep > 0:
         keep_newest(store, target.keep)  # what the target would forget is not sent
     size, limit = source.unsheddable_bytes(), room_in(target.limits.max_state).runs
@@ -62,11 +64,14 @@ async def put_copy(source: Thread, target: AttemptStore) -> AsyncIterator[None]:
             size=str(size),
             limit=str(limit),
         )
-    for batch in batches(store.chain(needed_blobs(store))):
-        await target.bring([batch])
-        yield
+    try:
+        for batch in batches(store.chain(needed_blobs(store))):
+            await target.bring([batch], verify)
+            yield
+    except Corrupt as error:
+        raise _cannot_be_copied(source.thread_id, error) from error
     records: list[Operation] = [*operations(store)]
-    await target.bring(records)
+    await target.bring(records, verify)
 
 
 def check_free(target: AttemptStore, thread_id: ThreadId, source: Thread) -> None:
@@ -132,5 +137,12 @@ async def copy_head(threads: Threads, source_id: ThreadId) -> HeadCopy:
         store=head.store if head else Store(),
         state_updated_at_ms=now,
     )
-    await threads.create_from(copy)
+    try:
+        await threads.create_from(copy)
+    except Corrupt as error:
+        raise _cannot_be_copied(source_id, error) from error
     return HeadCopy(copy.thread_id, head.anew if head else [])
+
+
+def _cannot_be_copied(thread_id: ThreadId, error: Corrupt) -> Corrupt:
+    return Corrupt(f"thread {thread_id} cannot be copied: {error.message}", thread_id=thread_id)

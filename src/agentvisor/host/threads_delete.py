@@ -1,4 +1,4 @@
-"""Removes a thread: its objects in external storage, the open execution and every one that it continued from."""
+"""Removes a thread: the open execution, every one that it continued from, and its objects in external storage."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import NotFound
+from agentvisor.core.errors import NotFound, Unavailable
 from agentvisor.core.ids import ThreadId
-from agentvisor.host.external.places import folder_of
+from agentvisor.host.external.places import home_of, incarnation_in
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_read import unavailable
 from agentvisor.protocol.threads import incarnation_of
@@ -27,12 +27,13 @@ _TIMEOUT = timedelta(seconds=10)
 
 
 async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> None:
-    """End the thread, then delete its objects and the executions of its chain, the newest last.
+    """End the thread, then delete the executions of its chain, the newest last, and its objects.
 
-    So a delete that was cut off can be resumed: the newest execution says until the end where the objects are. An
-    attempt that lives elsewhere is fenced by the end of the thread, and deletes what it was writing meanwhile.
-    Temporal deletes in its own time (a dev server within half a minute). `NotFound` where no thread was open, unless an
-    earlier delete had left objects of it: then that one is finished here.
+    So a delete that was cut off can be resumed: the newest execution names the others until the end, and objects are
+    found by the thread's id alone, even where another thread has that id now. An attempt that lives elsewhere is fenced
+    by the end of the thread, and deletes what it was writing meanwhile. Temporal deletes in its own time (a dev server
+    within half a minute). `NotFound` where no thread was open, unless an earlier delete had left objects of it: then
+    that one is finished here.
     """
     handle = client.get_workflow_handle(thread_id)
     try:
@@ -44,10 +45,6 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
         last = await _last(client, thread_id, current.run_id)
         if last != current.run_id:  # it had continued as new meanwhile; now it cannot any more
             chain = await _chain(client, thread_id, last)
-        finished = 0
-        if external is not None:
-            for incarnation in {one.incarnation for one in chain if one.incarnation}:
-                finished += await external.delete_below(folder_of(thread_id, incarnation))
         for run_id in reversed([one.run_id for one in chain]):
             await _ignoring_gone(
                 client.workflow_service.delete_workflow_execution(
@@ -59,12 +56,46 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
                     timeout=_TIMEOUT,
                 )
             )
+        finished = await _delete_objects(client, thread_id, external)
         if current.status is not WorkflowExecutionStatus.RUNNING and not finished:
             raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
     except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise unavailable(thread_id, error) from error
+        # Temporal has forgotten the thread; an earlier delete may have left objects of it all the same.
+        if not await _delete_objects(client, thread_id, external):
             raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error
+
+
+async def _delete_objects(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> int:
+    """Delete the objects of all threads that ever had this id, but for one that lives now; how many they were.
+
+    The list is older than the look at who lives: what it has of another incarnation is of one that has ended.
+    """
+    if external is None:
+        return 0
+    home = home_of(thread_id)
+    listed = await external.below(home)
+    living = await _living(client, thread_id) if listed else None
+    doomed = [path for path in listed if incarnation_in(home, path) not in (None, living)]
+    await external.delete(doomed)
+    return len(doomed)
+
+
+async def _living(client: Client, thread_id: ThreadId) -> str | None:
+    """The incarnation of the thread that has this id now."""
+    try:
+        current = await client.get_workflow_handle(thread_id).describe(rpc_timeout=_TIMEOUT)
+        if current.status is not WorkflowExecutionStatus.RUNNING:
+            return None
+        chain = await _chain(client, thread_id, current.run_id)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
         raise unavailable(thread_id, error) from error
+    if not chain or not chain[0].incarnation:
+        raise Unavailable(f"thread {thread_id} began anew while it was deleted: try again")
+    return chain[0].incarnation
 
 
 class _Execution(NamedTuple):

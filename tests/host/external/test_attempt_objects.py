@@ -79,9 +79,10 @@ async def test_a_sweep_deletes_what_earlier_attempts_left_and_nothing_else(stage
     stage.named = [kept]
     ours = stage.attempt()
     mine = await ours.write(blob(b"3"), "channel")
-    await stage.shelf.put("t/another/object", b"of an earlier thread of that id")
+    await stage.shelf.put("t/another/object", b"of an earlier thread of that id, whose deletion was cut off")
+    await stage.shelf.put("t/another/one/object", b"of a thread of a longer id")
     await ours.sweep()
-    assert stage.there == {kept.location, mine.location, "t/another/object"}
+    assert stage.there == {kept.location, mine.location, "t/another/one/object"}
 
 
 async def test_an_attempt_that_is_not_the_current_one_any_more_deletes_nothing(stage: Stage) -> None:
@@ -137,7 +138,33 @@ async def test_the_end_of_the_thread_is_the_end_of_its_folder_and_no_other(stage
 async def test_a_copy_has_an_object_of_its_own(stage: Stage) -> None:
     ours = stage.attempt()
     original = await ours.write(blob(b"1"), "channel")
-    copy = await ours.own(original)
+    compared: list[bytes] = []
+
+    async def verify(_: Blob, data: bytes) -> None:
+        compared.append(data)
+
+    copy = await ours.own(original, verify)
+    assert compared == [b"1"]
     assert copy.location != original.location
     await stage.storage.delete([original.location])
     assert await stage.storage.read(copy) == b"1"
+
+
+async def test_what_checkpoints_needed_that_were_removed_goes_once_the_state_has_applied_that(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt_objects, "_APPLIED_PAUSE", 0)
+    before = stage.attempt()
+    old, new = await before.write(blob(b"1"), "channel"), await before.write(blob(b"2"), "channel")
+    stage.named = [old, new]
+    ours = stage.attempt()
+    await ours.sweep()
+    stage.named = [new]  # what it will be once it is applied
+    ours.forgot(7)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert stage.there == {old.location, new.location}
+    stage.applied = 7
+    async with asyncio.timeout(5):
+        while stage.there != {new.location}:
+            await asyncio.sleep(0)

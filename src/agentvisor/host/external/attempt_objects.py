@@ -13,11 +13,14 @@ from dataclasses import dataclass, field, replace
 from agentvisor.core.errors import NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, ThreadId
 from agentvisor.core.records import Blob
-from agentvisor.host.external.places import Names, folder_of
-from agentvisor.host.external.storage import ExternalStorage
+from agentvisor.host.external.places import Names, folder_of, home_of, incarnation_in
+from agentvisor.host.external.storage import ExternalStorage, Verify
 
 _TIDY_EVERY = 30.0
 """Seconds between two looks at what has become garbage while a run goes on."""
+_APPLIED_TRIES = 60
+_APPLIED_PAUSE = 0.5
+"""A quiet log is folded after a second, one that is not after three."""
 _ENDED_TRIES = 50
 _ENDED_PAUSE = 0.2
 
@@ -60,6 +63,7 @@ class AttemptObjects:
         self._attempt = attempt
         self.outlines = outlines
         self._has_ended = has_ended
+        self._home = home_of(thread_id)
         self._folder = folder_of(thread_id, incarnation)
         self._names = Names(self._folder)
         self._written: dict[str, int | None] = {}
@@ -67,6 +71,10 @@ class AttemptObjects:
         self._seen: set[str] = set()
         """Paths that the state named when it was last looked at."""
         self._tidied_at = 0.0
+        self._deleting = asyncio.Lock()
+        """What the state named must not be compared by two at a time."""
+        self._forgot_seq = 0
+        self._waits_for_forgetting = False
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
@@ -82,11 +90,15 @@ class AttemptObjects:
             raise
         return replace(blob, data=b"", location=path, stored_size=len(blob.data))
 
-    async def own(self, blob: Blob) -> Blob:
-        """A blob of another thread's as one of this thread's, with an object of its own."""
+    async def own(self, blob: Blob, verify: Verify) -> Blob:
+        """A blob of another thread's as one of this thread's, with an object of its own. `Corrupt`."""
         path = self._names.new(blob.key)
         self._written[path] = None
-        return await self.storage.copied(blob, path)
+        try:
+            return await self.storage.copied(blob, path, verify)
+        except BaseException:
+            self._discard([path])
+            raise
 
     def logged(self, blobs: list[Blob], seq: int) -> None:
         """The log names them now, from this operation on."""
@@ -95,6 +107,13 @@ class AttemptObjects:
         if now - self._tidied_at > _TIDY_EVERY:
             self._tidied_at = now
             self.storage.begin(f"values of {self._thread_id} that nothing needs", self._tidy())
+
+    def forgot(self, seq: int) -> None:
+        """The log has an operation of this number that removes checkpoints: what only they needed can go soon."""
+        self._forgot_seq = max(self._forgot_seq, seq)
+        if not self._waits_for_forgetting:
+            self._waits_for_forgetting = True
+            self.storage.begin(f"values of {self._thread_id} that were removed", self._tidy_once_forgotten())
 
     def discard(self, blobs: list[Blob]) -> None:
         """They were not logged, and will not be."""
@@ -111,28 +130,47 @@ class AttemptObjects:
     async def sweep(self) -> None:
         """Delete what earlier attempts wrote and the state does not name: their hosts died before they could log it.
 
+        So goes what is left of earlier threads of this id, whose deletion was cut off.
+
         The list is older than the look at the state, and an attempt that is the current one then was so at the time
-        of the list: nothing in it is a later attempt's.
+        of the list: nothing in it is a later attempt's, or a later thread's.
         """
-        listed = await self.storage.below(self._folder)
-        state = await self.outlines()
-        if not self._is_current(state):
-            return
-        self._seen = state.locations
-        await self.storage.delete([one for one in listed if one not in self._seen and not self._names.gave(one)])
+        async with self._deleting:
+            listed = await self.storage.below(self._home)
+            state = await self.outlines()
+            if not self._is_current(state):
+                return
+            self._seen = state.locations
+            ours = [one for one in listed if incarnation_in(self._home, one) is not None]
+            await self.storage.delete([one for one in ours if one not in self._seen and not self._names.gave(one)])
 
     async def _tidy(self) -> None:
         """Delete what the state named and does not name any more; and what was logged, applied, and is not needed."""
-        state = await self.outlines()
-        if not self._is_current(state):
-            return
-        here = state.locations
-        applied = {path for path, seq in self._written.items() if seq is not None and seq <= state.applied_seq}
-        doomed = (self._seen | applied) - here
-        self._seen = here
-        for path in applied:
-            del self._written[path]
-        await self.storage.delete(sorted(doomed))
+        async with self._deleting:
+            state = await self.outlines()
+            if not self._is_current(state):
+                return
+            here = state.locations
+            applied = {path for path, seq in self._written.items() if seq is not None and seq <= state.applied_seq}
+            doomed = (self._seen | applied) - here
+            await self.storage.delete(sorted(doomed))
+            self._seen = here
+            for path in applied:
+                self._written.pop(path, None)
+
+    async def _tidy_once_forgotten(self) -> None:
+        """Delete as soon as the state has applied what removes checkpoints; where the attempt ends first, then."""
+        try:
+            for _ in range(_APPLIED_TRIES):
+                state = await self.outlines()
+                if not self._is_current(state):
+                    return
+                if state.applied_seq >= self._forgot_seq:
+                    await self._tidy()
+                    return
+                await asyncio.sleep(_APPLIED_PAUSE)
+        finally:
+            self._waits_for_forgetting = False
 
     async def after_end(self) -> None:
         """The attempt is over: once the state has taken in its log, what that does not name can go."""

@@ -30,9 +30,17 @@ _CLIENT_OPTIONS = frozenset(
 _DELETES = 500
 """Objects that one request deletes; S3 takes 1,000."""
 
+MARKER = ".agentvisor-storage"
+"""A file in the folder of a store of files: without it the folder is not the one that the host began with."""
+_MARKED = "AgentVisor keeps values of threads here. Without this file it takes the folder for a disk that is away.\n"
+_NOWHERE = "agentvisor-looks-whether-the-store-is-there/"
+
 
 class ObstoreBackend:
-    """A `Backend` on any of obstore's stores."""
+    """A `Backend` on any of obstore's stores.
+
+    A missing object is told from a missing store: a disk that is not mounted, a bucket that does not exist.
+    """
 
     def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
         self._store = store
@@ -40,12 +48,24 @@ class ObstoreBackend:
         """Of a store of files, whose writes must still be brought to the disk."""
 
     async def put(self, path: str, data: bytes) -> None:
+        await self._folder_is_there()
         # One request: a multipart upload that is cut off leaves parts behind that cost money and that nobody sees.
-        await self._store.put_async(path, data, use_multipart=False)
+        try:
+            await self._store.put_async(path, data, use_multipart=False)
+        except FileNotFoundError as error:
+            raise OSError(f"the store is not there: {error}") from error
         if self._folder is not None:
             await asyncio.to_thread(_sync, self._folder, self._folder / path)
+            await self._folder_is_there()  # else it went to what is below the disk that was mounted there
 
     async def get(self, path: str, start: int, length: int) -> bytes:
+        try:
+            return await self._part(path, start, length)
+        except FileNotFoundError:
+            await self._store_is_there()
+            raise
+
+    async def _part(self, path: str, start: int, length: int) -> bytes:
         try:
             return bytes(await self._store.get_range_async(path, start=start, length=length))
         except FileNotFoundError:
@@ -62,15 +82,32 @@ class ObstoreBackend:
             try:
                 await self._store.delete_async(some)
             except FileNotFoundError:
+                await self._store_is_there()
                 # Files, GCS and Azure say so where one is gone, and may have left the others.
                 for path in some:
                     with suppress(FileNotFoundError):
                         await self._store.delete_async(path)
 
     async def list(self, prefix: str) -> AsyncIterator[str]:
-        async for some in self._store.list(prefix):  # pyright: ignore[reportUnknownMemberType] - needs pyarrow's types
-            for one in some:
-                yield one["path"]
+        try:
+            async for some in self._store.list(prefix):  # pyright: ignore[reportUnknownMemberType] - needs pyarrow's types
+                for one in some:
+                    yield one["path"]
+        except FileNotFoundError as error:
+            raise OSError(f"the store is not there: {error}") from error
+        await self._folder_is_there()
+
+    async def _store_is_there(self) -> None:
+        """`OSError` where not only the object is missing."""
+        if self._folder is not None:
+            await self._folder_is_there()
+        else:
+            async for _ in self.list(_NOWHERE):
+                break
+
+    async def _folder_is_there(self) -> None:
+        if self._folder is not None and not await asyncio.to_thread((self._folder / MARKER).is_file):
+            raise OSError(f"{self._folder} is not the folder that it was, {MARKER} is missing: is its disk mounted?")
 
 
 def open_obstore(url: str, options: Mapping[str, str]) -> ObstoreBackend:
@@ -81,7 +118,10 @@ def open_obstore(url: str, options: Mapping[str, str]) -> ObstoreBackend:
         if parts.netloc or not folder.is_absolute():
             raise InvalidInput(f"storage.url {url!r}: a folder is written file:///absolute/path", field="storage.url")
         # Folders go with their last object: their names hold thread ids.
-        return ObstoreBackend(LocalStore(folder, automatic_cleanup=True, mkdir=True), folder)
+        store = LocalStore(folder, automatic_cleanup=True, mkdir=True)
+        if not (folder / MARKER).exists():
+            (folder / MARKER).write_text(_MARKED)
+        return ObstoreBackend(store, folder)
     client = {**_CLIENT, **{name: value for name, value in options.items() if name in _CLIENT_OPTIONS}}
     if any(value.startswith("http://") for value in options.values()):
         client["allow_http"] = "true"  # whoever writes such an endpoint means it

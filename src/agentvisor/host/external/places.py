@@ -18,8 +18,19 @@ _LONGEST = 200
 
 def folder_of(thread_id: ThreadId, incarnation: str) -> str:
     """The folder of one thread, with its slash; another thread of the same id has another."""
+    return f"{home_of(thread_id)}{incarnation}/"
+
+
+def home_of(thread_id: ThreadId) -> str:
+    """The folder of all threads that ever had this id, with its slash."""
     name = "".join(one if _PLAIN.match(one) else f"={ord(one):02X}" for one in thread_id)
-    return f"{_parts(name)}/{incarnation}/"
+    return f"{_parts(name)}/"
+
+
+def incarnation_in(home: str, path: str) -> str | None:
+    """Of which thread in this folder an object is; None where it is of another id, whose folder is within this one."""
+    incarnation, *rest = path.removeprefix(home).split("/")
+    return incarnation if path.startswith(home) and len(rest) == 1 else None
 
 
 def _parts(name: str) -> str:

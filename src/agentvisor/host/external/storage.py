@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
@@ -17,6 +17,9 @@ from agentvisor.host.external.room import Room
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
 
 Result = TypeVar("Result")
+
+Verify = Callable[[Blob, bytes], Awaitable[None]]
+"""Compares the bytes of a blob's object with its key; `Corrupt` where they are others."""
 
 _PAUSE = 0.1
 _PAUSE_MOST = 5.0
@@ -32,15 +35,28 @@ class _Gone(Exception):
     """The backend answers, and has no such object."""
 
 
+@dataclass(slots=True)
+class Patience:
+    """How long reads that belong together wait for the store; once it did not answer one, the others do not wait."""
+
+    seconds: float
+    over: bool = False
+
+
 class ExternalStorage:
     """A backend, with patience: `StorageUnavailable` once it has not answered for `retry_for` seconds."""
 
-    def __init__(self, backend: Backend, url: str, *, retry_for: float) -> None:
+    def __init__(self, backend: Backend, url: str, *, retry_for: float, patience: Patience | None = None) -> None:
         self._backend = backend
-        self._retry_for = retry_for
+        self._retry_for = retry_for if patience is None else min(retry_for, patience.seconds)
+        self._patience = patience
         self.url = shown(url)
         self.room = Room(_ROOM)
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def within(self, patience: Patience) -> ExternalStorage:
+        """The same store for reads that wait no longer than that."""
+        return ExternalStorage(self._backend, self.url, retry_for=self._retry_for, patience=patience)
 
     async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
         """Store an object durably. `what` names it in errors: a channel, a write, of which thread."""
@@ -79,10 +95,12 @@ class ExternalStorage:
         await self.delete(found)
         return len(found)
 
-    async def copied(self, blob: Blob, path: str) -> Blob:
-        """The blob as one of another thread, with an object of its own at `path`."""
-        async with self.room.taking(blob.stored_size):
-            await self.write(path, await self.read(blob), f"a copy of {blob.location}")
+    async def copied(self, blob: Blob, path: str, verify: Verify) -> Blob:
+        """The blob as one of another thread, with an object of its own at `path`. `Corrupt`: no damage is copied."""
+        async with self.room.taking(blob.stored_size + blob.size):
+            data = await self.read(blob)
+            await verify(blob, data)
+            await self.write(path, data, f"a copy of {blob.location}")
         return replace(blob, location=path)
 
     def begin(self, what: str, work: Coroutine[object, object, object]) -> None:
@@ -115,6 +133,8 @@ class ExternalStorage:
         *,
         reading: bool = False,
     ) -> Result:
+        if self._patience is not None and self._patience.over:
+            raise StorageUnavailable(f"{failed}: external storage {self.url} does not answer", url=self.url)
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + self._retry_for, _PAUSE
         while True:
@@ -130,6 +150,8 @@ class ExternalStorage:
             if given_up():
                 raise Fenced(f"{failed}: the attempt has ended") from cause
             if loop.time() + pause >= until:
+                if self._patience is not None:
+                    self._patience.over = True
                 raise StorageUnavailable(
                     f"{failed}: external storage {self.url} has not answered for {self._retry_for:g} s "
                     f"(storage.retry_for): {first_line(cause)}. What was acknowledged before is safe: see that the "

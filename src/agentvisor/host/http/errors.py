@@ -46,7 +46,7 @@ STATUS: dict[type[AgentVisorError], int] = {
     StateTooLarge: 413,
     Unavailable: 503,
     StorageUnavailable: 503,
-    Corrupt: 500,
+    Corrupt: 424,
     Internal: 500,
 }
 """Total: every error of the tree has its row."""

@@ -11,6 +11,7 @@ from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.questions import asking, questions, with_questions
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
@@ -24,10 +25,15 @@ _OFF_THE_LOOP = 256 * 1024
 _Shown = TypeVar("_Shown")
 
 
-async def thread_shown(services: Services, thread_id: ThreadId, *, with_values: bool = True) -> dict[str, Json]:
-    """A Thread, with the values of its root's head."""
+async def thread_shown(
+    services: Services, thread_id: ThreadId, *, with_values: bool = True, patience: Patience | None = None
+) -> dict[str, Json]:
+    """A Thread, with the values of its root's head.
+
+    With `patience`, those that external storage does not give in that time are marked `unavailable`.
+    """
     thread = await services.threads.get(thread_id)
-    values, interrupts = await _head(services, thread) if with_values else (None, {})
+    values, interrupts = await _head(services, thread, patience) if with_values else (None, {})
     return thread_json(thread, values, interrupts)
 
 
@@ -37,11 +43,11 @@ async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[J
     return values, [one for asked in interrupts.values() if isinstance(asked, list) for one in asked]
 
 
-async def _head(services: Services, thread: Thread) -> tuple[Json, dict[str, Json]]:
+async def _head(services: Services, thread: Thread, patience: Patience | None = None) -> tuple[Json, dict[str, Json]]:
     head, asked = thread.store.get(ROOT), questions(thread.store)
     if head is None:
         return await _last_output(services, thread), asked
-    states, blobs = await _states(services, thread, [head.checkpoint])
+    states, blobs = await _states(services, thread, [head.checkpoint], patience)
     return await _rendered(blobs, lambda: (states.values(head.checkpoint), {**states.interrupts(), **asked}))
 
 
@@ -134,14 +140,16 @@ def _heads(thread: Thread) -> Iterable[Checkpoint]:
         yield thread.store.checkpoints[namespace][head]
 
 
-async def _states(services: Services, thread: Thread, checkpoints: Iterable[Checkpoint]) -> tuple[ThreadStates, Blobs]:
+async def _states(
+    services: Services, thread: Thread, checkpoints: Iterable[Checkpoint], patience: Patience | None = None
+) -> tuple[ThreadStates, Blobs]:
     shown = list(checkpoints)
     ancestors = {
         namespace: (await services.threads.read(thread.thread_id, namespace=namespace)).store
         for namespace in dict.fromkeys(one.namespace for one in shown if open_channels(one))
     }
     keys = blobs_of_states(thread.store, shown) | blobs_of_deltas(shown, ancestors)
-    blobs = await services.threads.blobs(thread.thread_id, keys) if keys else {}
+    blobs = await services.threads.blobs(thread.thread_id, keys, patience=patience) if keys else {}
     return ThreadStates(thread.thread_id, thread.store, blobs, ancestors), blobs
 
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.ids import thread_id as checked
+from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.bodies_threads import (
     THREAD_FIELDS,
     ThreadCreate,
@@ -33,6 +34,8 @@ MOST_SORTED = 1000
 """Temporal does not sort by our fields: a search that must be sorted reads this many threads at most."""
 MOST_COUNTED = 100_000
 _AT_A_TIME = 8
+_PATIENCE = 5.0
+"""Seconds that a search waits for external storage."""
 
 
 @router.post("")
@@ -107,14 +110,17 @@ async def _ids(services: Services, body: ThreadFilter, *, limit: int, offset: in
 
 
 async def _shown(services: Services, ids: Sequence[ThreadId], fields: Sequence[str]) -> list[dict[str, Json]]:
-    """The threads of these ids; one that was deleted meanwhile is left out."""
-    gate = asyncio.Semaphore(_AT_A_TIME)
+    """The threads of these ids; one that was deleted meanwhile is left out.
+
+    A store that is down must not make threads impossible to find: values that are there are marked instead.
+    """
+    gate, patience = asyncio.Semaphore(_AT_A_TIME), Patience(_PATIENCE)
     with_values = "values" in fields or "interrupts" in fields
 
     async def one(named: ThreadId) -> dict[str, Json] | None:
         async with gate:
             try:
-                return await thread_shown(services, named, with_values=with_values)
+                return await thread_shown(services, named, with_values=with_values, patience=patience)
             except NotFound:
                 return None
 

@@ -100,7 +100,9 @@ class Blob(_message.Message):
     depth: _builtins.int
     """Number of blobs below this one that decoding needs."""
     location: _builtins.str
-    """Where the data is in external storage, below the thread's own prefix; data is empty then. Never sent to the SDK."""
+    """Where the data is in external storage, below the thread's own prefix; data is empty then.
+    The SDK names it in errors; it is never taken from there.
+    """
     stored_size: _builtins.int
     """Length of the data where it is not in this message: in external storage, or to be sent and fetched in parts."""
     upload: _builtins.bytes
