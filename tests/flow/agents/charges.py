@@ -39,6 +39,23 @@ def strike(place: str, *, wait: bool = False) -> None:
             threading.Event().wait()
 
 
+def _after(answer: Future[StoreReply], act: Callable[[], None]) -> Future[StoreReply]:
+    """The answer, which nobody hears before something was done: who waits for a future wakes before its callbacks."""
+    heard: Future[StoreReply] = Future()
+
+    def pass_on(_: Future[StoreReply]) -> None:
+        act()
+        if heard.set_running_or_notify_cancel():
+            error = answer.exception()
+            if error is not None:
+                heard.set_exception(error)
+            else:
+                heard.set_result(answer.result())
+
+    answer.add_done_callback(pass_on)
+    return heard
+
+
 def _watch() -> None:
     plain = Channel.call
 
@@ -49,8 +66,7 @@ def _watch() -> None:
         answer = plain(channel, request)
         if kind in ("intend", "result"):
             place = "after intent" if kind == "intend" else "after done"
-            # In the channel's own thread, which the agent's waits for.
-            answer.add_done_callback(lambda _: strike(place))
+            return _after(answer, lambda: strike(place))
         return answer
 
     Channel.call = Channel.submit = call  # type: ignore[method-assign]
