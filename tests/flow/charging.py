@@ -63,7 +63,10 @@ def answered_truly(thread: VictimThread, agent: str) -> dict[str, Any]:
 
 def true_answer(thread: VictimThread, question: dict[str, Any]) -> dict[str, Any]:
     name = question["value"]["key"].removeprefix("charge:")
-    return {"done": {"charge": name}} if thread.did()[f"charged {name}"] else {"not_done": True}
+    truth: dict[str, Any] = {"done": {"charge": name}} if thread.did()[f"charged {name}"] else {"not_done": True}
+    # Where a task has several effects the question says that its answer has to name the effect.
+    must_name = '"effect"' in question["value"]["how_to_answer"]
+    return truth | ({"effect": question["value"]["effect"]} if must_name else {})
 
 
 def unknown(project: Project, agent: str, place: str = "after effect", **signs: str) -> tuple[VictimThread, str]:

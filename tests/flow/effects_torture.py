@@ -142,4 +142,5 @@ def _true_answer(project: Project, thread: VictimThread, question: dict[str, Any
     charged = thread.did()[f"charged {card}"] > 0
     with project.effects_file.open("a") as file:
         file.write(json.dumps({"what": f"decided {card}", "thread": thread.id, "attempt": 0, "pid": 0}) + "\n")
-    return {"done": {"charged": card}} if charged else {"not_done": True}
+    truth: dict[str, Any] = {"done": {"charged": card}} if charged else {"not_done": True}
+    return truth | {"effect": question["value"]["effect"]}

@@ -25,6 +25,7 @@ from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace
 
 _TASK_ID, _SCRATCHPAD, _DURABILITY = "__pregel_task_id", "__pregel_scratchpad", "__pregel_durability"
+_SEND, _RESUME = "__pregel_send", "__resume__"
 """Names in the config of a task (langgraph._internal._constants)."""
 _NAMESPACE, _MAP = "checkpoint_ns", "checkpoint_map"
 
@@ -85,10 +86,33 @@ class GraphTask:
         with _with(self.config):
             return interrupt(value)
 
+    def ask_last(self, value: object) -> object:
+        from langgraph.types import interrupt
+
+        scratchpad = _configurable(self.config)[_SCRATCHPAD]
+        with _with(self._counted_by(lambda: len(_answers(scratchpad)))):
+            return interrupt(value)
+
+    def answers(self) -> list[object]:
+        return _answers(_configurable(self.config)[_SCRATCHPAD])
+
+    def skip(self) -> None:
+        cast("Callable[[], int]", getattr(_configurable(self.config)[_SCRATCHPAD], "interrupt_counter"))()  # noqa: B009
+
+    def keep_answers(self) -> None:
+        send = cast("Callable[[list[tuple[str, object]]], None]", _configurable(self.config)[_SEND])
+        send([(_RESUME, self.answers())])
+
+    def _counted_by(self, counter: Callable[[], int]) -> RunnableConfig:
+        configurable = _configurable(self.config)
+        copied = dataclasses.replace(configurable[_SCRATCHPAD], interrupt_counter=counter)  # pyright: ignore[reportArgumentType, reportUnknownVariableType, reportCallIssue]
+        config = self.config.copy()
+        config["configurable"] = {**configurable, _SCRATCHPAD: copied}
+        return config
+
     @contextmanager
     def counting(self) -> Generator[Callable[[], int]]:
-        configurable = _configurable(self.config)
-        scratchpad = configurable[_SCRATCHPAD]
+        scratchpad = _configurable(self.config)[_SCRATCHPAD]
         count = [0]
         counter = cast("Callable[[], int]", getattr(scratchpad, "interrupt_counter"))  # noqa: B009 (its type is private)
 
@@ -96,10 +120,7 @@ class GraphTask:
             count[0] += 1
             return counter()
 
-        copied = dataclasses.replace(scratchpad, interrupt_counter=counted)  # pyright: ignore[reportArgumentType, reportUnknownVariableType, reportCallIssue]
-        config = self.config.copy()
-        config["configurable"] = {**configurable, _SCRATCHPAD: copied}
-        with _with(config):
+        with _with(self._counted_by(counted)):
             yield lambda: count[0]
 
 
@@ -134,6 +155,10 @@ def _task_below(namespace: str, inner: str) -> str:
     """The id of the task of a namespace in which the innermost namespace is: `node:id`, then `|` and what is in it."""
     segments = inner[len(namespace) :].lstrip("|").split("|")
     return next((one.partition(":")[2] for one in segments if ":" in one), segments[0])
+
+
+def _answers(scratchpad: object) -> list[object]:
+    return list(cast("list[object]", getattr(scratchpad, "resume")))  # noqa: B009 (its type is private)
 
 
 def _configurable(config: RunnableConfig) -> Mapping[str, object]:

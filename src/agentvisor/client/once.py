@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,6 +24,11 @@ KIND = "effect_unknown"
 """Of the question that a person is asked."""
 
 HOW = 'answer {"done": what the effect returned} where it happened, {"not_done": true} where it did not'
+HOW_NAMED = (
+    'answer {"effect": its id, "done": what the effect returned} where it happened, '
+    '{"effect": its id, "not_done": true} where it did not'
+)
+"""Where the task has several effects: an answer counts for the one that it names."""
 
 OnUnknown = Literal["ask", "retry", "fail"]
 
@@ -49,12 +55,18 @@ class Once:
     conversation: Conversation | None
     awaited: bool = False
     """The function is known to give something to be awaited, although it does not look like it."""
+    _shared: bool = field(default=False, init=False)
+    """Other effects of the task ask, too: answers are told apart by the effect that they name."""
     _used: int = field(default=0, init=False)
     """Interrupts of the task that this effect has used up."""
 
     @property
     def _name(self) -> live_effects.Name:
         return (self.place.scope, self.place.key)
+
+    @property
+    def _named_only(self) -> bool:
+        return self.task is not None and self._shared
 
     def steps(self) -> Steps:
         """The call, from waiting for another with the same key to its result."""
@@ -71,6 +83,7 @@ class Once:
     def _claimed(self) -> Steps:
         reply = yield from self._intend(again=False)
         effect = requests.entry_of(reply)
+        self._shared = reply.effect.shared
         if effect is None:
             raise InvalidInput(f"effect {self.place.key!r}: the host has not recorded it")
         if effect.state is EffectState.DONE:
@@ -164,11 +177,12 @@ class Once:
         if self.task is None and self.conversation is None:
             raise UnknownOutcome(f"{_told(effect)}; nobody can be asked here: {HOW_TO_DECIDE}", key=effect.place.key)
         if not effect.asked:
-            yield requests.asked(self.place)
-        wrong, number = "", 0
+            reply = cast("StoreReply", (yield requests.asked(self.place)))
+            self._shared = reply.effect.shared
+        wrong, number = self._unnamed(effect), 0
         while True:
-            answer = yield from self._answer(effect, _question(effect, wrong), number)
-            wrong = _wrong(answer, self.place.key)
+            answer = yield from self._answer(effect, _question(effect, wrong, named=self._named_only), number)
+            wrong = _wrong(answer, effect, named=self._named_only)
             number += 1
             if not wrong:
                 break
@@ -177,7 +191,18 @@ class Once:
             return (yield from self._finish(given["done"]))
         return (yield from self._again())
 
+    def _unnamed(self, effect: Effect) -> str:
+        """Why the last answer that came counts for no effect of the task."""
+        last = self.task.answers()[-1:] if self.task is not None and self._shared else []
+        names_one = all(isinstance(one, Mapping) and "effect" in one for one in last)
+        return "" if names_one else _wrong(last[0], effect, named=True)
+
     def _answer(self, effect: Effect, question: dict[str, object], number: int) -> Steps:
+        if self.task is not None and self._shared:
+            answer = _named_answer(self.task, effect) or self.task.ask_last(question)
+            self.task.skip()
+            self._used += 1
+            return answer
         if self.task is not None:
             answer = self.task.ask(question)
             self._used += 1
@@ -193,7 +218,10 @@ class Once:
     def _replay(self, effect: Effect) -> None:
         """Use up what this effect has used up before: the interrupts of a task are counted anew each time it runs."""
         while self.task is not None and self._used < effect.answers:
-            self.task.ask(_question(effect, ""))
+            if self._shared:
+                self.task.skip()
+            else:
+                self.task.ask(_question(effect, "", named=False))
             self._used += 1
 
 
@@ -208,30 +236,50 @@ def _told(effect: Effect) -> str:
     )
 
 
-def _question(effect: Effect, wrong: str) -> dict[str, object]:
+def _id_of(effect: Effect) -> str:
+    """Names one intent of an effect: what was answered about it says nothing of a later one."""
+    place, by = effect.place, effect.by
+    named = json.dumps([place.scope, place.key, by.run_id, by.attempt, by.now_ms])
+    return hashlib.sha256(named.encode()).hexdigest()[:12]
+
+
+def _named_answer(task: Task, effect: Effect) -> object:
+    """The last answer that names the effect and decides it; None where there is none."""
+    for answer in reversed(task.answers()):
+        if isinstance(answer, Mapping) and not _wrong(cast("object", answer), effect, named=True):
+            task.keep_answers()
+            return cast("object", answer)
+    return None
+
+
+def _question(effect: Effect, wrong: str, *, named: bool) -> dict[str, object]:
     by = effect.by
     at = datetime.fromtimestamp(by.now_ms / 1000, UTC).isoformat(timespec="milliseconds")
     question: dict[str, object] = {
         "kind": KIND,
         "key": effect.place.key,
+        "effect": _id_of(effect),
         "message": f"{_told(effect)}.",
         "intended_at": at,
         "run_id": by.run_id,
         "attempt": by.attempt,
-        "how_to_answer": HOW,
+        "how_to_answer": HOW_NAMED if named else HOW,
     }
     return {**question, "error": wrong} if wrong else question
 
 
-def _wrong(answer: object, key: str) -> str:
-    """Why an answer decides nothing; empty where it does."""
+def _wrong(answer: object, effect: Effect, *, named: bool) -> str:
+    """Why an answer decides nothing; empty where it does. `named`: it has to name its effect."""
+    key, name, how = effect.place.key, _id_of(effect), HOW_NAMED if named else HOW
     if not isinstance(answer, Mapping):
-        return f"the answer was {str(answer)[:100]!r}: {HOW}"
+        return f"the answer was {str(answer)[:100]!r}: {how}"
     given = cast("Mapping[str, object]", answer)
     if given.get("key", key) != key:
-        return f"the answer was for effect {str(given.get('key'))[:100]!r}: {HOW}"
+        return f"the answer was for effect {str(given.get('key'))[:100]!r}: {how}"
+    if given.get("effect", None if named else name) != name:
+        return f"the answer was for effect {str(given.get('effect'))[:100]!r}, this is {name!r}: {how}"
     if given.get("not_done") is True and "done" not in given:
         return ""
     if "done" in given and "not_done" not in given:
         return ""
-    return f"the answer had {', '.join(sorted(map(str, given)))[:100] or 'nothing'}: {HOW}"
+    return f"the answer had {', '.join(sorted(map(str, given)))[:100] or 'nothing'}: {how}"

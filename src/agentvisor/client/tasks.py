@@ -20,6 +20,22 @@ class Task(Protocol):
         """Pause the run with a question, or return the answer: in the framework's own way and order."""
         ...
 
+    def ask_last(self, value: object) -> object:
+        """The same behind all questions that were answered so far, whatever order others ask in."""
+        ...
+
+    def answers(self) -> list[object]:
+        """The answers that this task has been given."""
+        ...
+
+    def skip(self) -> None:
+        """Count one question as asked and answered."""
+        ...
+
+    def keep_answers(self) -> None:
+        """Let the task be given them again when it runs again."""
+        ...
+
     def counting(self) -> AbstractContextManager[Callable[[], int]]:
         """While it lasts, count the questions that come up in this task."""
         ...

@@ -154,6 +154,17 @@ class Ledger:
             if place.checkpoint_id is not None and not is_here(place.namespace, place.checkpoint_id):
                 self.forget(*name)
 
+    def shares_questions(self, scope: str, key: str) -> bool:
+        """Whether other effects of its task are undecided or have been asked about: their answers come in any order.
+
+        A task asks one question at a time, and its answers are told apart by their order alone. Tools that one task
+        calls side by side have no order.
+        """
+        return any(
+            (one.state is EffectState.INTENDED or one.answers > 0)
+            for one in (self._entries[name] for name in self._of_tasks if name[0] == scope and name[1] != key)
+        )
+
     @property
     def stored_bytes(self) -> int:
         return sum(one.stored_bytes for one in self._entries.values())

@@ -56,7 +56,8 @@ class AttemptEffects:
         entry = changed or known
         fresh = changed is not None and changed.state is EffectState.INTENDED
         message = effect_to_message(entry) if entry is not None else None
-        return store_pb2.StoreReply(effect=store_pb2.EffectReply(effect=message, fresh=fresh))
+        shared = ledger.shares_questions(place.scope, place.key)
+        return store_pb2.StoreReply(effect=store_pb2.EffectReply(effect=message, fresh=fresh, shared=shared))
 
     def _changed(self, known: Effect | None, place: Place, asked: store_pb2.EffectRequest) -> Effect | None:
         match asked.WhichOneof("kind"):

@@ -1264,8 +1264,11 @@ class EffectReply(_message.Message):
 
     EFFECT_FIELD_NUMBER: _builtins.int
     FRESH_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
     fresh: _builtins.bool
     """This request has recorded the intent: the effect may happen now."""
+    shared: _builtins.bool
+    """Other effects of its task are undecided, or have been asked about: an answer counts for the effect that it names."""
     @_builtins.property
     def effect(self) -> Global___Effect:
         """None: there is no entry."""
@@ -1275,10 +1278,11 @@ class EffectReply(_message.Message):
         *,
         effect: Global___Effect | None = ...,
         fresh: _builtins.bool = ...,
+        shared: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "fresh", b"fresh"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "fresh", b"fresh", "shared", b"shared"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
