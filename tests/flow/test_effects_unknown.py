@@ -1,9 +1,10 @@
 """An effect of unknown outcome is never repeated blindly: a function, a policy or a person decides (B5)."""
 
 import pytest
-from tests.flow.charging import PLAIN, again, charged, questions, resumed, unknown
+from tests.flow.charging import PLAIN, again, charged, questions, resumed, started, unknown
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread
+from tests.flow.deaths import VictimThread, kill
+from tests.support.waiting_sync import until
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
@@ -74,3 +75,28 @@ def test_a_question_inside_an_effect_keeps_its_answer_from_the_next_one(warm_vic
     assert ended["status"] == "success", ended["error"]
     assert thread.values() == {"paid": {"sure": "surely"}, "answers": ["five"]}
     assert thread.did()["sent"] == 1
+
+
+def test_two_tools_of_one_task_get_their_own_answers_whichever_asks_first(warm_victims: Project) -> None:
+    for _ in range(3):
+        thread = VictimThread(warm_victims, warm_victims.hosts[0])
+        thread.tell("gated", "yes")
+        run = started(thread, "tools")
+        until(lambda thread=thread: {"tried one", "tried two"} <= set(thread.did()))
+        kill(next(int(one["pid"]) for one in thread.effects() if one["what"] == "tried one"))
+        thread.ended(run)
+        # As if the bank had charged the first card, and not the second.
+        truth = {"charge:one": {"done": {"charge": "one"}}, "charge:two": {"not_done": True}}
+        thread.tell("gate")
+        (asked,) = questions(thread)
+        thread.ended(resumed(thread, "tools", {asked["id"]: truth[asked["value"]["key"]]}))
+        (again_asked,) = questions(thread)
+        assert '"effect"' in again_asked["value"]["how_to_answer"]
+        for _ in range(4):
+            if not (asked_now := questions(thread)):
+                break
+            (one,) = asked_now
+            named = truth[one["value"]["key"]] | {"effect": one["value"]["effect"]}
+            ended = thread.ended(resumed(thread, "tools", {one["id"]: named}))
+        assert ended["status"] == "success", ended["error"]
+        assert (thread.did()["charged one"], thread.did()["charged two"]) == (0, 1)
