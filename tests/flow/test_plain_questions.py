@@ -37,3 +37,23 @@ def test_a_new_input_begins_anew_without_the_old_answers(warm_victims: Project) 
     assert asked["value"] == {"ask": "name"}
     refused = thread.ended(resumed(thread, "plain", {"not": "an id"}))
     assert refused["status"] == "success", "any JSON is an answer where one question waits"
+
+
+def test_an_answer_to_a_question_that_is_answered_already_is_none_to_the_next(warm_victims: Project) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    thread.ended(thread.call("charges:talks", "tea"))
+    (first,) = questions(thread)
+    thread.ended(resumed(thread, "plain", {first["id"]: "Ann"}))
+    (second,) = questions(thread)
+    for stale in ({first["id"]: "Ann"}, {"0" * 32: "x", second["id"]: "yes"}):
+        refused = thread.ended(resumed(thread, "plain", stale))
+        assert (refused["status"], refused["error"]["error"]) == ("error", "InvalidInput")
+        assert "does not wait" in refused["error"]["message"]
+        assert questions(thread) == [second]
+    for answer in ("yes", 5):
+        ended = thread.ended(resumed(thread, "plain", answer))
+    assert ended["status"] == "success"
+    # Nothing waits any more: the function is not called for an answer to nothing.
+    late = thread.ended(resumed(thread, "plain", "late"))
+    assert (late["status"], late["error"]["error"]) == ("error", "InvalidInput")
+    assert thread.did()["began"] == 4

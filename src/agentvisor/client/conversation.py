@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from agentvisor.core.errors import InvalidInput
 from agentvisor.core.questions import Questions
 from agentvisor.protocol.effects import questions_from_message
 from agentvisor.protocol.v1.store_pb2 import Answer, Question, QuestionRequest, StoreRequest
+
+_ID = re.compile("[0-9a-f]{32}")
+"""What names a question: an answer that names one is never taken for another's."""
 
 
 class Paused(BaseException):
@@ -57,6 +61,8 @@ class Conversation:
         by_id: Mapping[str, object] = cast("Mapping[str, object]", resume) if isinstance(resume, Mapping) else {}
         if by_id and set(by_id) <= set(waiting):
             return dict(by_id)
+        if stale := sorted(one for one in by_id if _ID.fullmatch(one) and one not in waiting):
+            raise InvalidInput(f"question {stale[0]} does not wait for an answer (any more)", field="command.resume")
         if len(waiting) == 1:
             return {waiting[0]: resume}
         if not waiting:

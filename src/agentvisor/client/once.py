@@ -57,6 +57,8 @@ class Once:
     """The function is known to give something to be awaited, although it does not look like it."""
     _shared: bool = field(default=False, init=False)
     """Other effects of the task ask, too: answers are told apart by the effect that they name."""
+    _cannot_tell: bool = field(default=False, init=False)
+    """The function has said once that it does not know whether it happened."""
     _used: int = field(default=0, init=False)
     """Interrupts of the task that this effect has used up."""
 
@@ -115,7 +117,11 @@ class Once:
             self._replay(effect)
             result = yield Invoke(self.function, around, requests.awaited(self.place))
         except UnknownOutcome:
-            raise
+            # It cannot tell itself. A second time nobody is asked to try again: that would have no end.
+            if self._cannot_tell or (self.on_unknown == "fail" and self.reconcile is None):
+                raise
+            self._cannot_tell = True
+            return (yield from self._resolve(effect))
         except (Exception, Paused) as error:
             yield requests.failed(self.place, error)
             raise

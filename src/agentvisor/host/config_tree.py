@@ -59,7 +59,9 @@ class AgentConfig(Section):
 class RunRestartConfig(Section):
     """How a run is restarted by itself when its process, guest, host or Temporal was lost."""
 
-    max_attempts: int = Field(default=3, ge=0, description="Restarts of one run; 0 makes the first loss its error.")
+    max_attempts: int = Field(
+        default=3, ge=0, le=1_000_000, description="Restarts of one run; 0 makes the first loss its error."
+    )
     initial_backoff: Duration = Field(default=timedelta(seconds=2), description="Wait before the first restart.")
     max_backoff: Duration = Field(default=timedelta(seconds=30), description="Longest wait before a restart.")
     max_elapsed: Duration = Field(

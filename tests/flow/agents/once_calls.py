@@ -130,9 +130,11 @@ def raises() -> Any:
     def unsure() -> Any:
         raise agentvisor.UnknownOutcome("the bank did not answer in time")
 
-    told.append(error_of(lambda: agentvisor.once("unsure", unsure)))
+    told.append(error_of(lambda: agentvisor.once("unsure", unsure, on_unknown="fail")))
     told.append(error_of(lambda: agentvisor.once("unsure", Counting(1), on_unknown="fail"))[0])
     told.append(agentvisor.once("unsure", Counting(1), reconcile=lambda: "it did"))
+    told.append(agentvisor.once("looks", unsure, reconcile=lambda: "found"))
+    told.append(error_of(lambda: agentvisor.once("again", unsure, on_unknown="retry"))[0])
     return told
 
 

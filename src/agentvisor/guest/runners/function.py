@@ -41,7 +41,7 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
     talk = Conversation(channel, task.run_id)
     set_conversation(talk)
     try:
-        output = _call(agent, _begun(task, talk), channel, cancellation)
+        output = _call(agent, _begun(agent, task, talk), channel, cancellation)
     except (Paused, Exception):
         # A question in a thread of the agent's ends that thread, and what waits for it may raise anything.
         if not talk.is_paused:
@@ -60,7 +60,7 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
     )
 
 
-def _begun(task: AgentTask, talk: Conversation) -> AgentTask:
+def _begun(agent: Callable[..., object], task: AgentTask, talk: Conversation) -> AgentTask:
     """The task with the input that the function runs on: where it goes on, that of the run that began."""
     spec = task.spec
     command: object = json.loads(spec.command) if spec.command else None
@@ -68,6 +68,10 @@ def _begun(task: AgentTask, talk: Conversation) -> AgentTask:
     if not command and spec.input not in (b"", b"null"):
         return task  # it begins anew
     given = talk.begin(resume.get("resume"), answers="resume" in resume)
+    if not given and "resume" in resume and not spec.input and not _takes_context(agent):
+        raise InvalidInput(
+            "the run brings an answer (command.resume), and no question waits for one", field="command.resume"
+        )
     if not given or spec.input not in (b"", b"null"):
         return task
     begun = AgentTask()
