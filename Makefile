@@ -45,7 +45,7 @@ check: lint
 # Native tracebacks: pytest's own parse the source, and CPython 3.11 aborts ("AST constructor recursion depth mismatch")
 # where another thread of the test, a host's, prints a traceback at that moment. The run would end at its first failure.
 test: check
-	$(BIN)/pytest -q -m "not slow and flow" --tb=native
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "not slow and flow" --tb=native
 
 demo: $(STAMP)
 	$(BIN)/agentvisor demo
