@@ -55,7 +55,8 @@ def test_nothing_is_left_after_the_session(tmp_path: Path, number: signal.Signal
     if frozen:
         (tmp_path / "freeze").touch()
     session = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        # As from a terminal: a job in the background of a script has SIGINT ignored, and so would its children.
+        ["env", "--default-signal=INT", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
