@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import Knobs, engine_host, new_thread, whole
-from tests.support.proxy import COMPLETED, DESCRIBE, HEARTBEAT, QUERY, TemporalProxy
+from tests.support.proxy import COMPLETED, DESCRIBE, HEARTBEAT, QUERY, SIGNAL, TemporalProxy
 from tests.support.scene import scene, until_no_attempt
 from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
@@ -135,6 +135,35 @@ async def test_temporal_killed_for_longer_ends_the_attempt_and_loses_nothing_tha
         assert run.status is RunStatus.SUCCESS
         assert [one.ending for one in run.attempts] == [Ending.HOST_GONE, Ending.COMPLETED]
         assert {0, 2} <= numbers(await whole(host.threads, thread_id))
+
+
+async def test_folds_of_an_attempt_whose_heartbeats_do_not_arrive_are_no_sign_that_it_lives(
+    temporal: str, proxy: TemporalProxy, queue: str
+) -> None:
+    """Time without a live attempt counts from the last heartbeat that Temporal took."""
+    thread_id, seen = new_thread(), list[int]()
+
+    async def agent(self: ScriptedAgent) -> None:
+        await self.call(put(0))
+        proxy.refuse(HEARTBEAT)
+        seen.append(proxy.seen[SIGNAL])
+        writing = list[asyncio.Task[object]]()
+        try:
+            while True:
+                writing.append(asyncio.create_task(self.call(put(len(writing) + 1))))
+                await asyncio.wait(writing[-1:], timeout=0.1)
+        finally:
+            seen.append(proxy.seen[SIGNAL])
+            for one in writing:
+                one.cancel()
+            await asyncio.gather(*writing, return_exceptions=True)
+
+    guests = ScriptedGuests(agent=agent)
+    async with scene(temporal, proxy, queue, knobs=Knobs(heartbeat_timeout=2.0), guests=guests) as (other, _):
+        run_id = await other.start_run(thread_id, "agent", elapsed=1.0)
+        run = await asyncio.wait_for(other.threads.wait_run(thread_id, run_id), 30)
+    assert (run.status, [one.ending for one in run.attempts]) == (RunStatus.ERROR, [Ending.HOST_GONE])
+    assert seen[1] - seen[0] > 3
 
 
 # --- a host that is frozen -------------------------------------------------------------------------------------------

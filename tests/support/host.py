@@ -80,7 +80,9 @@ class EngineHost:
             raise from_error(reply.error)
         return reply
 
-    async def start_run(self, thread_id: ThreadId, agent: str, *, restarts: int = 3, timeout: float = 60.0) -> RunId:
+    async def start_run(
+        self, thread_id: ThreadId, agent: str, *, restarts: int = 3, timeout: float = 60.0, elapsed: float = 600.0
+    ) -> RunId:
         """Start a run of a scripted agent."""
         spec = run_pb2.RunSpec(
             run_id=f"r-{uuid4().hex[:12]}",
@@ -90,7 +92,10 @@ class EngineHost:
             heartbeat_timeout_ms=int(self.knobs.heartbeat_timeout * 1000),
             timeout_ms=int(timeout * 1000),
             restart=run_pb2.RestartPolicy(
-                max_attempts=restarts, initial_backoff_ms=10, max_backoff_ms=10, max_elapsed_ms=600_000
+                max_attempts=restarts,
+                initial_backoff_ms=10,
+                max_backoff_ms=10,
+                max_elapsed_ms=int(elapsed * 1000),
             ),
         )
         await self.threads.start_run(thread_id, spec, create=True, thread_metadata={})

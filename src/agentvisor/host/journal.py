@@ -15,7 +15,7 @@ from enum import Enum
 from agentvisor.core.errors import Fenced
 from agentvisor.core.ids import AttemptId
 from agentvisor.core.journal import Stretch, WriteAheadLog
-from agentvisor.host.journal_calls import JournalCalls, Outcome
+from agentvisor.host.journal_calls import Beat, JournalCalls, Outcome
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
 FOLD_BYTES = 1_000_000
@@ -72,7 +72,7 @@ class Journal:
         self._settings = settings
         self._host_id = host_id
         self._now_ms = now_ms
-        self._started_at_ms = now_ms()
+        self._started_at_ms = self._beat_at_ms = now_ms()
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._work = asyncio.Event()
@@ -156,7 +156,7 @@ class Journal:
         self._work.clear()
         self._urgent.clear()
         carried = self._carried()
-        beat = await self._calls.heartbeat(token, self._encoded(carried))
+        beat = await self._beat(token, carried)
         if token is not self._token:  # OLDTOKEN
             return True
         self._last_beat = self._loop.time()
@@ -193,7 +193,8 @@ class Journal:
     async def _fold(self, token: bytes, up_to: int) -> bool:
         """Send the log to the workflow, in order; False where that is not known to be done."""
         for stretch in list(self.log.stretches(up_to, FOLD_BYTES)):
-            outcome = await self._calls.fold(self._encoded(stretch))
+            # It acknowledges nothing by itself, and may come after the attempt's end: no sign that the attempt lives.
+            outcome = await self._calls.fold(self._message(stretch, self._beat_at_ms).SerializeToString())
             if outcome is Outcome.GONE:
                 self.fence()
                 return False
@@ -208,7 +209,7 @@ class Journal:
 
     async def _keep_alive(self, token: bytes) -> None:
         """A heartbeat that acknowledges nothing: folds fail, the attempt still lives."""
-        beat = await self._calls.heartbeat(token, self._encoded(self._carried()))
+        beat = await self._beat(token, self._carried())
         if token is not self._token:
             return
         if beat.outcome is Outcome.GONE:
@@ -234,16 +235,20 @@ class Journal:
             if not durable.done():
                 durable.set_result(None)
 
-    def _encoded(self, stretch: Stretch) -> bytes:
-        return self._message(stretch).SerializeToString()
+    async def _beat(self, token: bytes, carried: Stretch) -> Beat:
+        at_ms = self._now_ms()
+        beat = await self._calls.heartbeat(token, self._message(carried, at_ms).SerializeToString())
+        if beat.outcome is Outcome.DONE and token is self._token:
+            self._beat_at_ms = at_ms
+        return beat
 
-    def _message(self, stretch: Stretch) -> journal_pb2.Log:
+    def _message(self, stretch: Stretch, committed_at_ms: int) -> journal_pb2.Log:
         return journal_pb2.Log(
             run_id=self.attempt.run_id,
             attempt=self.attempt.attempt,
             first_seq=stretch.first_seq,
             entries=stretch.entries,
-            committed_at_ms=self._now_ms(),
+            committed_at_ms=committed_at_ms,
             host_id=self._host_id,
             started_at_ms=self._started_at_ms,
         )
@@ -333,7 +338,9 @@ class Journal:
             return
         self._token = None
         close = journal_pb2.AttemptClose(
-            ending=run_pb2.ENDING_HANDOVER, rest=self._message(self._carried()), host_queue=self._give_to
+            ending=run_pb2.ENDING_HANDOVER,
+            rest=self._message(self._carried(), self._now_ms()),
+            host_queue=self._give_to,
         )
         outcome = await self._calls.report_cancellation(token, close.SerializeToString())
         while outcome is Outcome.UNKNOWN and self.waits_for_token:
@@ -359,7 +366,7 @@ class Journal:
                 self.fence()
                 return False
             rest = self.log.all()
-            close.rest.CopyFrom(self._message(rest))
+            close.rest.CopyFrom(self._message(rest, self._now_ms()))
             outcome = await self._report(token, close)
             while outcome is Outcome.UNKNOWN:
                 await asyncio.sleep(pause)

@@ -126,7 +126,9 @@ class Log(_message.Message):
     first_seq: _builtins.int
     """The sequence number of the first entry, also where there is none."""
     committed_at_ms: _builtins.int
-    """The host's clock at the last commit, milliseconds since the epoch."""
+    """The host's clock, milliseconds since the epoch: at this heartbeat or report; in a fold, which is no sign that the
+    attempt lives, at the last heartbeat that Temporal took.
+    """
     host_id: _builtins.str
     """Which host wrote it."""
     started_at_ms: _builtins.int
