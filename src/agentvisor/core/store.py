@@ -298,10 +298,6 @@ class Store:
 
     # --- keeping it small ------------------------------------------------------------------------------------------
 
-    def referenced(self, checkpoints: Iterable[Checkpoint]) -> list[Blob]:
-        """Every blob that reading these checkpoints needs."""
-        return self.chain(key for one in checkpoints for key in one.channels.values() if key is not None)
-
     def all_checkpoints(self) -> Iterator[Checkpoint]:
         for group in self.checkpoints.values():
             yield from group.values()

@@ -74,8 +74,6 @@ class AttemptEffects:
                 return effects.noted(known, asked=True)
             case "awaited":
                 return effects.noted(known, awaited=True)
-            case "look_up":
-                return None
             case kind:
                 raise InvalidInput(f"this host does not know the effect request {kind}: it may be older than the SDK")
 

@@ -32,13 +32,6 @@ _RPC_TIMEOUT = timedelta(seconds=10)
 _PAUSE = 0.02
 
 
-class Opened(NamedTuple):
-    """A thread as the workflow holds it, without anybody's log, and the size of what it can never leave out."""
-
-    thread: Thread
-    unsheddable_bytes: int
-
-
 class Listed(NamedTuple):
     """Some checkpoints of a list."""
 

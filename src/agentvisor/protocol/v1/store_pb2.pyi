@@ -901,7 +901,6 @@ class EffectRequest(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     INTEND_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
-    LOOK_UP_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     UNKEPT_FIELD_NUMBER: _builtins.int
     ASKED_FIELD_NUMBER: _builtins.int
@@ -917,7 +916,6 @@ class EffectRequest(_message.Message):
     """Record that the effect is about to happen: unless it is done, or its outcome is unknown. True: unless it is done."""
     result: _builtins.bytes
     """It is done; JSON of what it returned."""
-    look_up: _builtins.bool
     unkept: _builtins.str
     """It is done, and what it returned could not be kept: why."""
     asked: _builtins.bool
@@ -941,7 +939,6 @@ class EffectRequest(_message.Message):
         key: _builtins.str = ...,
         intend: _builtins.bool = ...,
         result: _builtins.bytes = ...,
-        look_up: _builtins.bool = ...,
         failure: Global___EffectFailure | None = ...,
         unkept: _builtins.str = ...,
         asked: _builtins.bool = ...,
@@ -952,11 +949,11 @@ class EffectRequest(_message.Message):
         root_id: _builtins.str = ...,
         answers: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "awaited", b"awaited", "failure", b"failure", "forget", b"forget", "intend", b"intend", "kind", b"kind", "look_up", b"look_up", "result", b"result", "unkept", b"unkept"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "awaited", b"awaited", "failure", b"failure", "forget", b"forget", "intend", b"intend", "kind", b"kind", "result", b"result", "unkept", b"unkept"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "asked", b"asked", "awaited", b"awaited", "checkpoint_id", b"checkpoint_id", "failure", b"failure", "forget", b"forget", "intend", b"intend", "key", b"key", "kind", b"kind", "look_up", b"look_up", "namespace", b"namespace", "result", b"result", "root_id", b"root_id", "scope", b"scope", "unkept", b"unkept"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "asked", b"asked", "awaited", b"awaited", "checkpoint_id", b"checkpoint_id", "failure", b"failure", "forget", b"forget", "intend", b"intend", "key", b"key", "kind", b"kind", "namespace", b"namespace", "result", b"result", "root_id", b"root_id", "scope", b"scope", "unkept", b"unkept"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["intend", "result", "look_up", "failure", "unkept", "asked", "awaited", "forget"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["intend", "result", "failure", "unkept", "asked", "awaited", "forget"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
