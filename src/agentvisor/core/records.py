@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 
 
@@ -208,6 +209,8 @@ Operation = (
     | ForgetEffect
     | Ask
     | Answer
+    | Report
+    | Note
 )
 """What an attempt may journal."""
 

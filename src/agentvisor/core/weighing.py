@@ -27,6 +27,7 @@ def stored_bytes(store: Store) -> int:
         + sum(bone.stored_bytes for group in store.bones.values() for bone in group.values())
         + store.effects.stored_bytes
         + store.questions.stored_bytes
+        + store.interrupts.stored_bytes
     )
 
 
@@ -38,7 +39,7 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
-    said = store.effects.stored_bytes + store.questions.stored_bytes
+    said = store.effects.stored_bytes + store.questions.stored_bytes + store.interrupts.stored_bytes
     return size + said + sum(blob.stored_bytes for blob in store.chain(blobs))
 
 

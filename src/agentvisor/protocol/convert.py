@@ -9,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Blob,
@@ -31,6 +32,12 @@ from agentvisor.protocol.effects import (
     ask_to_message,
     effect_from_message,
     effect_to_message,
+)
+from agentvisor.protocol.interrupts import (
+    interrupt_to_message,
+    note_from_message,
+    report_from_message,
+    report_to_message,
 )
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
 
@@ -236,6 +243,10 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(ask=ask_to_message(operation))
         case Answer(question, answer, run_id):
             message = journal_pb2.Operation(answer=store_pb2.Answer(id=question, answer=answer, run_id=run_id))
+        case Report():
+            message = journal_pb2.Operation(report=report_to_message(operation))
+        case Note(interrupt):
+            message = journal_pb2.Operation(note=interrupt_to_message(interrupt))
     return message.SerializeToString()
 
 
@@ -266,6 +277,10 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return ask_from_message(message.ask)
         case "answer":
             return answer_from_message(message.answer)
+        case "report":
+            return report_from_message(message.report)
+        case "note":
+            return note_from_message(message.note)
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

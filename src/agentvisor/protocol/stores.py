@@ -25,6 +25,7 @@ from agentvisor.protocol.effects import (
     questions_from_message,
     questions_to_message,
 )
+from agentvisor.protocol.interrupts import interrupts_from_message, interrupts_to_message
 from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 
@@ -54,6 +55,7 @@ Loose = (
     | store_pb2.Bone
     | store_pb2.Effect
     | store_pb2.Questions
+    | store_pb2.Interrupts
     | thread_pb2.NamespaceChannels
 )
 
@@ -74,6 +76,8 @@ def loose_parts(store: Store) -> Iterator[Loose]:
     yield from map(effect_to_message, store.effects)
     if store.questions.asked:
         yield questions_to_message(store.questions)
+    if store.interrupts:
+        yield interrupts_to_message(store.interrupts)
 
 
 def add_loose(message: thread_pb2.Store, part: Loose) -> None:
@@ -89,6 +93,8 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.effects.append(part)
         case store_pb2.Questions():
             message.questions.CopyFrom(part)
+        case store_pb2.Interrupts():
+            message.interrupts.CopyFrom(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
 
@@ -110,4 +116,5 @@ def store_from_message(message: thread_pb2.Store) -> Store:
     for effect in message.effects:
         store.effects.record(effect_from_message(effect))
     store.questions = questions_from_message(message.questions)
+    store.interrupts = interrupts_from_message(message.interrupts)
     return store

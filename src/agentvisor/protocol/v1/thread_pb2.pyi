@@ -133,6 +133,7 @@ class Store(_message.Message):
     BONES_FIELD_NUMBER: _builtins.int
     EFFECTS_FIELD_NUMBER: _builtins.int
     QUESTIONS_FIELD_NUMBER: _builtins.int
+    INTERRUPTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -151,6 +152,8 @@ class Store(_message.Message):
     def effects(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Effect]: ...
     @_builtins.property
     def questions(self) -> _store_pb2.Questions: ...
+    @_builtins.property
+    def interrupts(self) -> _store_pb2.Interrupts: ...
     def __init__(
         self,
         *,
@@ -162,10 +165,11 @@ class Store(_message.Message):
         bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
         effects: _abc.Iterable[_store_pb2.Effect] | None = ...,
         questions: _store_pb2.Questions | None = ...,
+        interrupts: _store_pb2.Interrupts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "orphans", b"orphans", "projections", b"projections", "questions", b"questions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "projections", b"projections", "questions", b"questions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
