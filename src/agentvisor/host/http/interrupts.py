@@ -113,7 +113,7 @@ async def abandon_interrupts(thread_id: ThreadInPath, services: Served) -> JsonR
     """Give up all that waits on a thread. The framework forgets it with the next run."""
     found = await look(services, thread_id)
     if found.open:
-        await services.threads.close_interrupts(thread_id, [*found.open])
+        await services.threads.close_interrupts(thread_id)
     return JsonResponse({"abandoned": list[Json](found.open)})
 
 
