@@ -2,92 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread
-from tests.support.temporal import TemporalProcess
+from tests.flow.desks import Desk, asking
 from tests.support.waiting_sync import until
 
+from agentvisor import interrupts
+from agentvisor.core.errors import Conflict, NotFound
+
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
-
-
-NAMES = {"desk": "desk.py:run", "plain": "deadlines.py:plain", "graph": "deadlines.py:graph"}
-
-
-class Desk(VictimThread):
-    """A thread of an agent that asks: `desk`, where a test does not say otherwise."""
-
-    agent = "desk"
-
-    def ask(self, *ids: str, takes_input: bool = False, **fields: Any) -> dict[str, Any]:
-        given = {"ask": dict.fromkeys(ids, fields), "takes_input": takes_input}
-        return self.ended(self.begin(input=given))
-
-    def begin(self, **body: Any) -> str:
-        response = self.post("runs", assistant_id=self.agent, **body)
-        assert response.status_code == 200, response.text
-        return str(response.json()["run_id"])
-
-    def post(self, path: str, **body: Any) -> httpx.Response:
-        return httpx.post(f"{self.host.url}/threads/{self.id}/{path}", json=body, timeout=30)
-
-    def waits(self) -> list[str]:
-        """What waits: all that show it agree."""
-        listed = [one["id"] for one in self.records()]
-        assert [one["id"] for one in self.client.threads.get_state(self.id)["interrupts"]] == listed
-        return listed
-
-    def waits_for_none(self) -> bool:
-        return self.records() == [] and self.status() != "busy"
-
-    def records(self) -> list[dict[str, Any]]:
-        return list(httpx.get(f"{self.host.url}/threads/{self.id}/interrupts").json())
-
-    def answered(self, **answers: Any) -> dict[str, Any]:
-        response = self.post("interrupts", answers=answers)
-        assert response.status_code == 200, response.text
-        return self.ended(str(response.json()["run_id"]))
-
-    def refused(self, path: str = "runs", **body: Any) -> dict[str, Any]:
-        """What a refusal with 409 says; nothing has changed by it."""
-        before = self.client.threads.get(self.id)
-        if path == "runs":
-            body["assistant_id"] = self.agent
-        response = self.post(path, **body)
-        assert response.status_code == 409, response.text
-        assert self.client.threads.get(self.id) == before
-        return dict(response.json())
-
-
-@pytest.fixture(scope="module")
-def desks(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Project]:
-    project = Project(tmp_path_factory.mktemp("desk"), temporal, "zygote", NAMES)
-    project.host(FOLDER=str(project.folder))
-    yield project
-    for host in project.hosts:
-        host.stop()
 
 
 @pytest.fixture
 def desk(desks: Project) -> Desk:
     return Desk(desks, desks.hosts[0])
-
-
-def asking(desk: Desk, agent: str, **how: Any) -> list[dict[str, Any]]:
-    """What waits when this agent has asked so."""
-    desk.agent = agent
-    desk.ask("a", **named_for_reports(how)) if agent == "desk" else desk.ended(desk.begin(input={"how": how}))
-    return desk.records()
-
-
-def named_for_reports(how: dict[str, Any]) -> dict[str, Any]:
-    return {"deadline_seconds" if name == "deadline" else name: value for name, value in how.items()}
 
 
 def test_what_is_reported_waits_and_is_answered_in_part_and_in_any_order(desk: Desk) -> None:
@@ -182,59 +114,6 @@ def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) ->
     assert desk.waits() == []
 
 
-AGENTS = ["desk", "plain", "graph"]
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_overdue_is_closed_and_the_run_has_timed_out(desk: Desk, agent: str) -> None:
-    (overdue, *others) = asking(desk, agent, deadline=1.5, kind="approval", schema={"type": "string"})
-    assert (overdue["kind"], overdue["on_deadline"], overdue["schema"]) == ("approval", "cancel", {"type": "string"})
-    assert overdue["deadline"] > overdue["created_at"]
-    assert [one["deadline"] for one in others] == [None] * (agent == "graph")
-    until(lambda: desk.records() == [], seconds=30, pause=0.1)
-    (run,) = desk.client.runs.list(desk.id)
-    assert (run["status"], run["error"]["error"]) == ("timeout", "InterruptExpired")  # type: ignore[typeddict-item]
-    assert overdue["id"] in run["error"]["message"]  # type: ignore[typeddict-item]
-    assert desk.status() == "error"
-    assert desk.waits() == []
-    for one in (overdue, *others):
-        assert "does not wait" in desk.refused(f"interrupts/{one['id']}", answer="late")["message"]
-        assert "does not wait" in desk.refused(command={"resume": {one["id"]: "late"}})["message"]
-    # Nobody has to give up what is closed already.
-    again = {"ask": {"b": {}}} if agent == "desk" else {"how": {}}
-    assert desk.ended(desk.begin(input=again))["status"] == "success"
-    assert desk.status() == "interrupted"
-    assert desk.did()["forgot"] == (agent == "desk")
-    assert not any("took" in what for what in desk.did())
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_overdue_gets_its_default_answer_as_if_a_person_had_given_it(desk: Desk, agent: str) -> None:
-    default = {"decision": "no"}
-    _, *others = asking(desk, agent, deadline=1.5, on_deadline="answer", default_answer=default)
-    until(lambda: len(desk.client.runs.list(desk.id)) == 2, seconds=30, pause=0.1)
-    run = desk.ended(desk.client.runs.list(desk.id)[0]["run_id"])
-    assert (run["status"], run["metadata"]["answered_by"]) == ("success", "deadline")
-    took = [what for what in desk.did() if "took" in what]
-    assert len(took) == 1
-    assert "decision" in took[0]
-    # What has no deadline goes on waiting.
-    assert desk.waits() == [one["id"] for one in others]
-    for one in others:
-        desk.answered(**{one["id"]: "yes"})
-    assert desk.status() == "idle"
-
-
-def test_an_answer_in_time_leaves_nothing_to_expire(desk: Desk) -> None:
-    first, second = asking(desk, "graph", deadline=3, on_deadline="answer", default_answer="late")
-    desk.answered(**{first["id"]: "in time"})
-    again = Desk(desk.project, desk.host)
-    asking(again, "graph", deadline=3.1, on_deadline="answer", default_answer="late")
-    until(lambda: again.did()["first took late"] == 1, seconds=30, pause=0.1)
-    assert desk.waits() == [second["id"]]
-    assert [what for what in desk.did() if "first" in what] == ["first took in time"]
-
-
 def test_a_graphs_interrupts_are_answered_once_however_many_answer_at_once(desk: Desk) -> None:
     first, second = asking(desk, "graph")
     assert first["belongs_to"]["node"] == "first"
@@ -284,30 +163,26 @@ def test_all_that_waits_is_listed_over_all_threads(desks: Project) -> None:
     until(lambda: listed() == [others[0]["id"]], pause=0.1)
 
 
-def test_answers_and_deadlines_outlive_everything_that_is_killed(
-    own_project: Project, temporal_process: TemporalProcess
-) -> None:
-    own_project.names = NAMES
-    desk = Desk(own_project, own_project.host(FOLDER=str(own_project.folder)))
-    late = Desk(own_project, desk.host)
-
-    def restart() -> None:
-        temporal_process.kill()
-        desk.host.kill()
-        asyncio.run(temporal_process.start())
-        host = own_project.host(FOLDER=str(own_project.folder))
-        desk.on(host)
-        late.on(host)
-
-    desk.ask("a", "b")
-    asking(late, "graph", deadline=0.5, on_deadline="answer", default_answer="default")
-    restart()
-    assert desk.waits() == ["a", "b"]
-    desk.answered(b=1)
-    restart()
-    assert "does not wait" in desk.refused("interrupts/b", answer=2)["message"]
-    assert desk.waits() == ["a"]
-    ended = desk.answered(a=2)
-    assert desk.client.runs.join(desk.id, ended["run_id"]) == {"answers": {"b": 1, "a": 2}}
-    until(lambda: late.did()["first took default"] == 1, seconds=30, pause=0.1)
-    assert len(late.records()) == 1
+def test_a_program_outside_lists_answers_and_gives_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
+    desk.ask("v1:tool_call:t/1", "b", kind="approval", belongs_to={"tool": "pay"}, schema={"type": "string"})
+    first, second = interrupts.list(desk.id)
+    assert (first.id, first.kind, first.value, first.agent) == (
+        "v1:tool_call:t/1",
+        "approval",
+        "v1:tool_call:t/1?",
+        "desk",
+    )
+    assert (first.belongs_to, first.schema, first.deadline) == ({"tool": "pay"}, {"type": "string"}, None)
+    assert interrupts.list(desk.id, kind="other") == []
+    until(lambda: first in interrupts.list(agent="desk", kind="approval"), pause=0.1)
+    desk.ended(interrupts.answer(desk.id, first.id, "yes"))
+    with pytest.raises(Conflict, match="does not wait"):
+        interrupts.answer(desk.id, first.id, "yes")
+    assert interrupts.list(desk.id) == [second]
+    desk.ended(interrupts.answer_all(desk.id, {"b": 1}))
+    desk.ask("c")
+    assert interrupts.abandon(desk.id) == ["c"]
+    assert interrupts.list(desk.id) == []
+    with pytest.raises(NotFound):
+        interrupts.list("nope")
