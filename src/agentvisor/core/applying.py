@@ -19,6 +19,7 @@ from agentvisor.core.records import (
     TaskWrites,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.thread_state import StateChange
 
 
 def apply(store: Store, operation: Operation) -> None:
@@ -57,6 +58,8 @@ def apply(store: Store, operation: Operation) -> None:
             store.questions.ask(operation)
         case Answer():
             store.questions.answer(operation)
+        case StateChange():
+            store.change_state(operation)
         case Report():
             store.interrupts.report(operation)
         case Note():

@@ -11,6 +11,7 @@ from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
+from agentvisor.core.thread_state import StateChange
 
 
 class Encoding(IntEnum):
@@ -209,6 +210,7 @@ Operation = (
     | ForgetEffect
     | Ask
     | Answer
+    | StateChange
     | Report
     | Note
 )

@@ -26,6 +26,7 @@ from agentvisor.core.records import (
     TaskWrites,
     Write,
 )
+from agentvisor.core.thread_state import StateChange
 from agentvisor.protocol.effects import (
     answer_from_message,
     ask_from_message,
@@ -39,6 +40,7 @@ from agentvisor.protocol.interrupts import (
     report_from_message,
     report_to_message,
 )
+from agentvisor.protocol.thread_state import change_from_message, change_to_message
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
 
 _STRATEGIES = {True: "keep_latest", False: "delete"}
@@ -243,6 +245,8 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(ask=ask_to_message(operation))
         case Answer(question, answer, run_id):
             message = journal_pb2.Operation(answer=store_pb2.Answer(id=question, answer=answer, run_id=run_id))
+        case StateChange():
+            message = journal_pb2.Operation(thread_state=change_to_message(operation))
         case Report():
             message = journal_pb2.Operation(report=report_to_message(operation))
         case Note(interrupt):
@@ -277,6 +281,8 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return ask_from_message(message.ask)
         case "answer":
             return answer_from_message(message.answer)
+        case "thread_state":
+            return change_from_message(message.thread_state)
         case "report":
             return report_from_message(message.report)
         case "note":
