@@ -102,6 +102,20 @@ def test_new_input_is_refused_while_one_waits_unless_it_is_given_up(desk: Desk) 
     assert desk.waits() == ["newest"]
 
 
+def test_what_is_asked_can_be_answered_before_the_run_that_asks_has_ended(desk: Desk) -> None:
+    desk.tell("linger", "yes")
+    asking = desk.begin(input={"ask": {"a": {}, "b": {}}})
+    desk.until_it("reported 2")
+    answering = desk.post("interrupts/a", answer="early")
+    assert answering.status_code == 200, answering.text
+    assert "answered already" in desk.refused("interrupts/a", answer="twice")["message"]
+    desk.tell("leave")
+    assert desk.ended(asking)["status"] == "success"
+    assert desk.ended(answering.json()["run_id"])["status"] == "success"
+    assert desk.waits() == ["b"]
+    assert desk.did()['took a: "early"'] == 1
+
+
 @pytest.mark.parametrize("place", ["before report", "after report"])
 def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) -> None:
     desk.ask("a", "b")

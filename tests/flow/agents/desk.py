@@ -36,6 +36,8 @@ def run(given: Any, context: Any) -> Any:
     waiting = [Waiting(id_, **{"value": f"{id_}?", **fields}) for id_, fields in state["open"].items()]
     report(channel, waiting, takes_input=state["takes_input"])
     effect(f"reported {len(waiting)}")
+    if signs.read("linger"):
+        signs.wait_for("leave")
     file.write_text(json.dumps(state))
     if signs.read("die") == "after report":
         signs.sign("die").unlink()
