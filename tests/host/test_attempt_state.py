@@ -3,90 +3,28 @@
 import asyncio
 import itertools
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import randbytes
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from tests.support.agents import Guided
-from tests.support.host import EngineHost, Knobs, engine_host, new_thread
-from tests.support.operations import carried_out
+from tests.support.host import Knobs, engine_host, new_thread
 from tests.support.scene import make_compaction_due, until_compacted
+from tests.support.state_writer import Writer
 from tests.support.writing import put
 
 from agentvisor.client import saves
-from agentvisor.client.connection import Connection
 from agentvisor.client.known import Known
-from agentvisor.client.state import Place, State
-from agentvisor.client.strict_json import dump
 from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLarge, ValueTooLarge
-from agentvisor.core.ids import ThreadId
 from agentvisor.core.records import Checkpoint as CheckpointRecord
 from agentvisor.core.runs import RunStatus
-from agentvisor.core.thread import Thread
 from agentvisor.host.threads_copy import copy_head
-from agentvisor.protocol.blobs import Limits
-from agentvisor.protocol.v1.store_pb2 import ChangeThreadState, DeleteThread, StoreReply, StoreRequest
+from agentvisor.protocol.v1.store_pb2 import ChangeThreadState, DeleteThread, StoreRequest
 
 pytestmark = pytest.mark.flow
-
-T = TypeVar("T")
-NOWHERE: Any = None
-
-
-class Writer(NamedTuple):
-    """An agent, or a client outside, with what its process knows."""
-
-    host: EngineHost
-    thread_id: ThreadId
-    guided: Guided | None
-    known: Known
-
-    async def call(self, request: StoreRequest) -> StoreReply:
-        self.sent.append(request)
-        if self.guided is not None:
-            return await self.guided.now.call(request)
-        request.thread_id = self.thread_id
-        return await self.host.call(self.thread_id, request)
-
-    @property
-    def sent(self) -> list[StoreRequest]:
-        return _SENT.setdefault(id(self.known), [])
-
-    async def do(self, operation: Generator[StoreRequest, StoreReply, T]) -> T:
-        return await carried_out(operation, self.call)
-
-    @property
-    def state(self) -> State:
-        return State(Connection(NOWHERE, known=self.known), resends=self.guided is None)
-
-    def at(self, key: str) -> Place:
-        return Place("" if self.guided is not None else self.thread_id, "", key)
-
-    async def save(self, key: str, value: object) -> str:
-        where = self.at("").thread
-        return await self.do(saves.save(where, key, dump(value, "state"), "r", known=self.known, limits=Limits()))
-
-    async def load(self, wanted: str = "") -> object:
-        return await self.do(saves.load(self.at("").thread, wanted, None, self.known))
-
-    async def append(self, key: str, item: object) -> int:
-        return await self.do(self.state.append(self.at(key), dump(item, "item"), None))
-
-    async def set(self, key: str, value: object, expected: int | None = None) -> int:
-        return await self.do(self.state.set(self.at(key), dump(value, "value"), expected))
-
-    async def get(self, key: str) -> object:
-        found = await self.do(self.state.entry(self.at(key)))
-        return None if found is None else found.value
-
-    async def thread(self) -> Thread:
-        return await self.host.threads.state(self.thread_id)
-
-
-_SENT: dict[int, list[StoreRequest]] = {}
 
 
 @asynccontextmanager
