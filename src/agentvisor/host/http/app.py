@@ -13,6 +13,7 @@ from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
     errors,
+    interrupts,
     meta,
     metrics,
     runs,
@@ -89,7 +90,20 @@ def create_app(
     )
     app.state.services = services
     errors.install(app)
-    for one in (meta, metrics, assistants, threads, threads_copy, storage, state, thread_state, runs, stateless):
+    routes = (
+        meta,
+        metrics,
+        assistants,
+        threads,
+        threads_copy,
+        storage,
+        state,
+        thread_state,
+        runs,
+        stateless,
+        interrupts,
+    )
+    for one in routes:
         app.include_router(one.router)
     _guard(app, config)
     return app
