@@ -77,8 +77,7 @@ def state_found(store: Store, asked: store_pb2.GetThreadState) -> store_pb2.Stor
     entry = store.state.get(asked.scope, asked.key)
     if entry is not None:
         reply.thread_state_found.entry.CopyFrom(outline_of(entry))
-        items = () if asked.without_items else entry.items[asked.start : asked.start + STATE_ITEMS]
-        reply.thread_state_found.entry.items.extend(items)
+        reply.thread_state_found.entry.items.extend(entry.items[asked.start : asked.start + STATE_ITEMS])
     return reply
 
 
