@@ -116,8 +116,14 @@ def list_page(
     return listed
 
 
+_LATEST = store_pb2.ListCheckpoints(saves=True, limit=1)
+
+
 def _selected(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
     """Those that are asked for, newest first, from the page's beginning on."""
+    if asked == _LATEST:  # what every save asks for first
+        latest = thread.store.latest_save()
+        return iter([latest] if latest is not None else [])
     found = thread.store.newest_first(
         Namespace(asked.namespace) if asked.HasField("namespace") else None,
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,

@@ -81,8 +81,8 @@ def _current(store: Store) -> CheckpointTuple | None:
     root = store.get(ROOT)
     if root is not None:
         return root
-    save = next(store.newest_first(saves=True), None)
-    return None if save is None else store.get(save.namespace, save.checkpoint_id)
+    save = store.latest_save()
+    return None if save is None else store.get(*save.key)
 
 
 async def state_at(
