@@ -116,6 +116,22 @@ def test_what_is_asked_can_be_answered_before_the_run_that_asks_has_ended(desk: 
     assert desk.did()['took a: "early"'] == 1
 
 
+def test_new_input_that_was_accepted_before_something_was_asked_ends_before_it_can_harm_it(desk: Desk) -> None:
+    desk.tell("hold", "yes")
+    asking = desk.begin(input={"ask": {"a": {}}})
+    desk.until_it("held")
+    behind = desk.begin(input={"ask": {"b": {}}})
+    answering = desk.post("runs", assistant_id="desk", command={"resume": "to nobody knows what"}).json()["run_id"]
+    desk.tell("go on")
+    assert desk.ended(asking)["status"] == "success"
+    for late in (behind, answering):
+        ended = desk.ended(late)
+        assert (ended["status"], ended["error"]["error"], ended["attempts"]) == ("error", "Conflict", [])
+    assert desk.waits() == ["a"]
+    desk.answered(a=1)
+    assert [what for what in desk.did() if "took" in what] == ["took a: 1"]
+
+
 @pytest.mark.parametrize("place", ["before report", "after report"])
 def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) -> None:
     desk.ask("a", "b")

@@ -398,6 +398,11 @@ class Thread:
         waiting = answering.with_deadline(self.store, self.runs)
         return [one for one in waiting if one.terms.deadline_ms <= now_ms]
 
+    def asking_run(self, interrupt: Interrupt) -> Run | None:
+        """The run that asked; where that is not known any more, the thread's last."""
+        asked = self.runs.get(RunId(interrupt.run_id))
+        return asked if asked is not None and asked.is_agent else self.last_agent_run
+
     def expire(self, overdue: list[Interrupt], now_ms: int) -> None:
         """Nobody answered: what waits is closed, and the run that waited has ended with a timeout."""
         last = self.last_agent_run

@@ -110,7 +110,7 @@ class ThreadWorkflow:
         overdue = thread.overdue(now)
         if not overdue:
             return
-        asked = thread.last_agent_run
+        asked = thread.asking_run(overdue[0])
         if asked is not None and all(one.terms.default_answer is not None for one in overdue):
             spec = run_with_defaults(asked, overdue, str(workflow.uuid4()), of_graph=thread.store.interrupts.noted)
             try:
