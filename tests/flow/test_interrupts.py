@@ -146,7 +146,10 @@ def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) ->
 
 def test_a_graphs_interrupts_are_answered_once_however_many_answer_at_once(desk: Desk) -> None:
     first, second = asking(desk, "graph")
-    assert first["belongs_to"]["node"] == "first"
+    assert [(one["belongs_to"]["node"], one["kind"]) for one in (first, second)] == [
+        ("first", "question"),
+        ("second", "other"),
+    ]
     assert desk.refused(command={"resume": "which?"})["metadata"]["interrupts"] == f"{first['id']},{second['id']}"
 
     def code(number: int) -> int:

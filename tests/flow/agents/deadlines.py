@@ -26,8 +26,8 @@ def first(state: State) -> State:
     return {"first": answer}
 
 
-def second(_: State) -> State:
-    answer = agentvisor.interrupt("second?")
+async def second(_: State) -> State:
+    answer = agentvisor.interrupt("second?", kind="other")
     effect(f"second took {answer}")
     return {"second": answer}
 
