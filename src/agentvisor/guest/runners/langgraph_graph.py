@@ -12,7 +12,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph  # pyright: ignore[reportMissingTypeStubs] (as below)
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] (it has inline types, but no marker)
-from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from agentvisor.core.errors import InvalidInput
@@ -40,7 +39,7 @@ class Graph(Protocol):
         interrupt_after: Sequence[str] | None,
         durability: str | None,
         subgraphs: bool,
-        control: RunControl,
+        **control: object,
     ) -> AsyncIterator[object]: ...
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool) -> StateSnapshot: ...
