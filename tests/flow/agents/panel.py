@@ -63,7 +63,13 @@ class Inner(Said, total=False):
 
 def _inner() -> Any:
     """The same expert, as a graph of its own."""
-    return StateGraph(Inner, output_schema=Said).add_node("ask", expert).add_edge(START, "ask").add_edge("ask", END).compile()
+    return (
+        StateGraph(Inner, output_schema=Said)
+        .add_node("ask", expert)
+        .add_edge(START, "ask")
+        .add_edge("ask", END)
+        .compile()
+    )
 
 
 inner_experts = _experts(_inner())
