@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentvisor.core import pruning
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Bone,
@@ -18,6 +19,7 @@ from agentvisor.core.records import (
     TaskWrites,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.thread_state import StateChange
 
 
 def apply(store: Store, operation: Operation) -> None:
@@ -56,6 +58,12 @@ def apply(store: Store, operation: Operation) -> None:
             store.questions.ask(operation)
         case Answer():
             store.questions.answer(operation)
+        case StateChange():
+            store.change_state(operation)
+        case Report():
+            store.interrupts.report(operation)
+        case Note():
+            store.interrupts.note(operation)
 
 
 def _forget_effects(store: Store) -> None:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
+from agentvisor.core.thread_state import StateChange
 
 
 class Encoding(IntEnum):
@@ -208,6 +210,9 @@ Operation = (
     | ForgetEffect
     | Ask
     | Answer
+    | StateChange
+    | Report
+    | Note
 )
 """What an attempt may journal."""
 

@@ -133,7 +133,8 @@ class LiveAttempt:
             deadline_ms = thread.active.deadline_ms if thread.active else 0
             if not run.is_agent:
                 return await self._hold_session()
-            return await self._back_off() or await self._run_agent(spec, deadline_ms)
+            forgets = thread.store.interrupts.forgotten
+            return await self._back_off() or await self._run_agent(spec, deadline_ms, forgets=forgets)
         except Fenced:
             return None
         except NotFound:
@@ -167,7 +168,7 @@ class LiveAttempt:
 
     async def _open(self) -> Thread:
         """Read the thread as it is now that this attempt has the token (READCONS)."""
-        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id)
+        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id, thread_state=True)
         thread = await self._patiently(lambda: self._services.reader.state(self.thread_id, asked))
         if not thread.is_current(self.id):
             self.journal.fence()
@@ -233,12 +234,19 @@ class LiveAttempt:
             for task in (fenced, stopping, cancel):
                 task.cancel()
 
-    async def _run_agent(self, spec: run_pb2.RunSpec, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+    async def _run_agent(
+        self, spec: run_pb2.RunSpec, deadline_ms: int, *, forgets: bool
+    ) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.streams.attempt_started(self.id.run_id, self.id.attempt)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(
-            thread_id=self.thread_id, run_id=run_id, attempt=attempt, spec=spec, deadline_ms=deadline_ms
+            thread_id=self.thread_id,
+            run_id=run_id,
+            attempt=attempt,
+            spec=spec,
+            deadline_ms=deadline_ms,
+            forgets=forgets,
         )
         agent = await self._unless_stopping(lambda: services.guests.start_agent(spec.agent, task, self))
         if agent is None:

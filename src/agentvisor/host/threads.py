@@ -36,6 +36,7 @@ from agentvisor.core.errors import (
     ValueTooLarge,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.interrupts import Seen
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
@@ -47,6 +48,7 @@ from agentvisor.host.threads_delete import delete_thread
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
+from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
@@ -180,6 +182,11 @@ class Threads:
         )
         return await self._reader.read(thread_id, asked)
 
+    async def state(self, thread_id: ThreadId) -> Thread:
+        """The thread with its state beside checkpoints, and without these."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, thread_state=True, whole_run_id=_NONE)
+        return await self._reader.read(thread_id, asked)
+
     async def page(self, thread_id: ThreadId, asked: store_pb2.ListCheckpoints, most: int) -> Listed:
         """Of a list that is asked for, the `most` next checkpoints, and what a live attempt has just logged."""
         page = thread_pb2.ListPage(most=most, after_id=asked.after_id, after_namespace=asked.after_namespace)
@@ -188,6 +195,7 @@ class Threads:
             checkpoint_id=asked.checkpoint_id,
             before=asked.before,
             page=page,
+            saves=asked.saves,
             whole_run_id=_NONE,
         )
         return await self._reader.page(thread_id, question)
@@ -287,6 +295,7 @@ class Threads:
         ids: Sequence[ThreadId] | None,
         limit: int,
         offset: int,
+        agent: str | None = None,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
         # Threads of other deployments on the same Temporal are not ours to answer for.
@@ -294,6 +303,8 @@ class Threads:
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
+        if agent is not None:
+            terms.append(f"AgentVisorAgent = '{_plain(agent)}'")
         if ids is not None:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         for key, value in metadata.items():
@@ -313,9 +324,18 @@ class Threads:
     # --- runs ------------------------------------------------------------------------------------------------------
 
     async def start_run(
-        self, thread_id: ThreadId, spec: run_pb2.RunSpec, *, create: bool, thread_metadata: Mapping[str, object]
+        self,
+        thread_id: ThreadId,
+        spec: run_pb2.RunSpec,
+        *,
+        create: bool,
+        thread_metadata: Mapping[str, object],
+        seen: Seen | None = None,
     ) -> Run:
-        """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing."""
+        """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing.
+
+        `seen`: what the caller saw of interrupts; `Conflict` with the detail `changed` where that is out of date.
+        """
         body = spec.SerializeToString()
         if len(body) > self._defaults.max_input:
             raise ValueTooLarge(
@@ -323,11 +343,17 @@ class Threads:
                 "pass references to large data",
                 limit=str(self._defaults.max_input),
             )
-        request = run_pb2.StartRun(spec=spec, settings=settings_to_message(self._defaults.settings)).SerializeToString()
+        settings = settings_to_message(self._defaults.settings)
+        message = run_pb2.StartRun(spec=spec, settings=settings)
+        if seen is not None:
+            message.seen.CopyFrom(seen_to_message(seen))
+        request = message.SerializeToString()
         start = None
         if create:
             start = self._initial(thread_id, thread_metadata)
-        reply = await self._update(thread_id, "start_run", request, update_id=spec.run_id, start=start)
+        # A refused update is answered with its refusal again: another look at the thread is another update.
+        update_id = spec.run_id if seen is None else f"{spec.run_id}:{uuid4().hex[:8]}"
+        reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)
         return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
 
     async def cancel_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
@@ -335,10 +361,18 @@ class Threads:
         request = run_pb2.CancelRun(run_id=run_id).SerializeToString()
         return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
 
+    async def close_interrupts(self, thread_id: ThreadId, others: Sequence[str]) -> None:
+        """Give up all that waits, and these, which a checkpoint shows. `Conflict` while a run is active."""
+        request = run_pb2.CloseInterrupts(others=others).SerializeToString()
+        await self._update(thread_id, "close_interrupts", request)
+
     async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run with its input and output."""
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=run_id)
         run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
+        if run is not None and not run.status.terminal:
+            # Where it runs, and since when, is in its log only until that is folded.
+            run = (await self._reader.read(thread_id, asked)).runs.get(run_id)
         if run is None:
             await self._reader.describe(thread_id)
             raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
