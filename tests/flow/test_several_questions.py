@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from langgraph_sdk.errors import ConflictError
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
 
@@ -84,3 +85,22 @@ def test_a_caller_sends_a_thread_to_a_node_with_an_update(thread: VictimThread) 
     send: Any = {"goto": {"node": "home", "input": {}}}
     assert thread.ended(thread.graph("panel:routes", None, command=send))["status"] == "success"
     assert (thread.did()["routed"], set(waiting(thread))) == (2, {"fine?"})
+
+
+def test_an_answer_without_an_id_is_refused_where_one_task_of_a_subgraph_asks_two(thread: VictimThread) -> None:
+    # langgraph#8579: LangGraph gives the answer to whichever asks first.
+    begin(thread, "panel:nested_two", {})
+    asked = waiting(thread)
+    assert set(asked) == {"first?", "beside?"}
+    before = thread.client.threads.get_state(thread.id)
+    with pytest.raises(ConflictError):
+        thread.graph("panel:nested_two", None, command={"resume": "yes"})
+    assert thread.client.threads.get_state(thread.id) == before
+    answer(thread, "panel:nested_two", {asked["beside?"]: "b"})
+    with pytest.raises(ConflictError):
+        thread.graph("panel:nested_two", None, command={"resume": {asked["beside?"]: "again"}})
+    answer(thread, "panel:nested_two", {asked["first?"]: "1"})
+    # The same task asks again: where one waits, an answer needs no id.
+    answer(thread, "panel:nested_two", "2")
+    assert sorted(thread.values()["said"]) == ["beside b", "twice 1 2"]
+    assert (thread.did()["after both"], thread.did()["after beside"]) == (1, 1)

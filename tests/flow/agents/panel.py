@@ -155,3 +155,5 @@ _routes.add_node("office", _office, destinations=("home",))
 _routes.add_node("home", home)
 _routes.add_edge(START, "route")
 routes = _routes.compile()
+
+nested_two = StateGraph(State).add_node("inner", two).add_edge(START, "inner").compile()
