@@ -4,6 +4,7 @@ import random
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from tests.client.hosts import way_to
@@ -13,8 +14,6 @@ from tests.langgraph_saver import double, transport, way
 from agentvisor._langgraph import delta_names
 from agentvisor.client.transport import Transport
 from agentvisor.langgraph import AgentVisorCheckpointer
-
-DeltaChannel: Any = pytest.importorskip("langgraph.channels.delta", reason="LangGraph has it since 1.2").DeltaChannel
 
 __all__ = ["double", "transport", "way"]
 

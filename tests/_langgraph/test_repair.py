@@ -14,8 +14,10 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 from langgraph.prebuilt import create_react_agent
 from langgraph.types import Send
 
@@ -193,13 +195,10 @@ else:
 
 
 def test_a_conversation_in_a_delta_channel_is_repaired_too() -> None:
-    channels: Any = pytest.importorskip("langgraph.channels.delta", reason="LangGraph has it since 1.2")
-    from langgraph.graph.message import _messages_delta_reducer
-
     tools = Tools()
 
     class State(TypedDict):
-        messages: Annotated[list[Any], channels.DeltaChannel(_messages_delta_reducer)]
+        messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer)]
 
     def model(state: State) -> dict[str, Any]:
         first = not any(isinstance(one, AIMessage) for one in state["messages"])

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 
 from agentvisor._langgraph import puts
 from agentvisor.client.socketpair import Channel
@@ -17,11 +18,11 @@ from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_config import config_of
+from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
 from agentvisor.guest.runners.langgraph_resume import invocation
-from agentvisor.guest.runners.langgraph_versions import drain_options, made_way
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {
@@ -73,9 +74,7 @@ class _Run:
                     async for namespace, mode, payload in self._stream(graph, config):
                         self._take(namespace, mode, payload, projector)
                         await self._backlog.until_room()
-            except Exception as error:
-                if not made_way(error):
-                    raise
+            except GraphDrained:
                 drained = True
             finally:
                 # Before the last word, whatever it will be.
@@ -105,10 +104,10 @@ class _Run:
             stream_mode=sorted(modes),
             interrupt_before=_nodes(spec.interrupt_before),
             interrupt_after=_nodes(spec.interrupt_after),
+            control=RootControl(self._channel),
             durability=(spec.durability or "sync") if graph.checkpointer else None,
             # Always: a subgraph's checkpoints are shown too. What the caller did not ask for is not sent.
             subgraphs=True,
-            **drain_options(self._channel),
         )
         async for event in stream:
             yield cast("Event", event)

@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph  # pyright: ignore[reportMissingTypeStubs] (as below)
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] (it has inline types, but no marker)
+from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from agentvisor.core.errors import InvalidInput
@@ -41,7 +42,7 @@ class Graph(Protocol):
         interrupt_after: Sequence[str] | None,
         durability: str | None,
         subgraphs: bool,
-        **control: object,
+        control: RunControl,
     ) -> AsyncIterator[object]: ...
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool) -> StateSnapshot: ...

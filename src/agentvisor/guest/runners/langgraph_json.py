@@ -37,9 +37,8 @@ def _simpler(value: object) -> object:
         case Interrupt():
             interrupt = cast("Interrupt[object]", value)
             shown: dict[str, object] = {"value": interrupt.value, "id": interrupt.id}
-            # Since LangGraph 1.2.
-            if isinstance(schema := getattr(interrupt, "response_schema", None), dict):
-                shown["response_schema"] = cast("object", schema)
+            if isinstance(interrupt.response_schema, dict):
+                shown["response_schema"] = cast("object", interrupt.response_schema)
             return shown
         case BaseException():
             return {"error": type(value).__name__, "message": str(value)}

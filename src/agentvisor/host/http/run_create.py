@@ -77,6 +77,9 @@ class RunCreate(BaseModel):
     after_seconds: float | None = None
     webhook: str | None = None
     feedback_keys: list[str] | None = None
+    raise_error: bool | None = Field(
+        default=None, description="The caller's own: LangGraph's client before 0.4 sends what only it acts on."
+    )
     strict_resume: bool | None = None
     on_interrupt: Literal["abandon"] | None = Field(
         default=None, description="`abandon`: questions that wait on the thread are given up with this new input."
