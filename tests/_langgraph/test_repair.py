@@ -2,10 +2,10 @@
 
 import asyncio
 import subprocess
-from importlib.metadata import version
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Annotated, Any, TypedDict
 
 import pytest
