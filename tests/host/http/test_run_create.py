@@ -72,6 +72,8 @@ HONOURED: list[tuple[dict[str, Any], Any, Any]] = [
     ({"checkpoint_during": True}, lambda spec: spec.durability, "async"),
     ({"checkpoint_during": False}, lambda spec: spec.durability, "exit"),
     ({"durability": "exit"}, lambda spec: spec.durability, "exit"),
+    # Client 0.3's wait sends it and acts on it itself.
+    ({"raise_error": False}, lambda spec: spec.agent, "plain"),
     ({"interrupt_before": "*"}, lambda spec: list(spec.interrupt_before), ["*"]),
     ({"interrupt_after": ["tools"]}, lambda spec: list(spec.interrupt_after), ["tools"]),
     ({"multitask_strategy": "enqueue"}, lambda spec: spec.multitask_strategy, run_pb2.MULTITASK_STRATEGY_ENQUEUE),

@@ -78,6 +78,9 @@ class RunCreate(BaseModel):
     webhook: str | None = None
     feedback_keys: list[str] | None = None
     strict_resume: bool | None = Field(default=None, description="Always so: an answer to nothing is refused.")
+    raise_error: bool | None = Field(
+        default=None, description="The caller's own: LangGraph's client before 0.4 sends what only it acts on."
+    )
     on_interrupt: Literal["abandon"] | None = Field(
         default=None, description="`abandon`: questions that wait on the thread are given up with this new input."
     )
