@@ -1,0 +1,144 @@
+"""What is stored of an agent of Strands: its state, and whose it is: of which agent, which run, and how far that was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, cast
+
+from agentvisor.core.errors import IncompatibleState
+from agentvisor.protocol.metadata import Json
+
+FRAMEWORK = "strands"
+VERSION = 1
+"""Of the envelope; a state that a newer one wrote is refused."""
+
+ENDED = "strands"
+"""Key of what the runs that came to an end left: what the next one begins with."""
+UNDER_WAY = "strands.run"
+"""Key of what the present run has come to so far: what a restarted attempt goes on with."""
+
+Kind = Literal["agent", "graph", "swarm"]
+Took = Literal["input", "answers", "nothing"]
+"""What of its caller's a run has put into the state."""
+
+
+class Phase(StrEnum):
+    """How far the run was that stored it."""
+
+    RUNNING = "running"
+    FAILED = "failed"
+    """The agent raised; the state is that before it did."""
+    PAUSED = "paused"
+    """It waits for answers."""
+    FINISHED = "finished"
+    LEFT = "left"
+    """It never came to an end, and a later run goes on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose state it is; a state of another owner is not loaded."""
+
+    kind: Kind
+    id: str
+    nodes: tuple[str, ...] = ()
+    """Of a graph or swarm, at all levels: `outer` and `outer/inner`, sorted."""
+
+    def __str__(self) -> str:
+        nodes = f" with nodes {', '.join(self.nodes)}" if self.nodes else ""
+        return f"{self.kind} {self.id!r}{nodes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One stored state."""
+
+    owner: Owner
+    run_id: str
+    phase: Phase
+    took: Took
+    origin: str
+    """The run that took the input that is being worked on; another may go on with it."""
+    state: dict[str, Json] | None = None
+    """None: the run had put nothing into it yet."""
+    results: dict[str, Json] = field(default_factory=dict[str, Json])
+    """Of tools that were finished while others that were called with them were not: tool-use id to tool result."""
+    outcome: dict[str, Json] = field(default_factory=dict[str, Json])
+    """What the run came to: {"output"} or {"error"}."""
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "framework": FRAMEWORK,
+            "version": VERSION,
+            "kind": self.owner.kind,
+            "id": self.owner.id,
+            "nodes": list(self.owner.nodes),
+            "run_id": self.run_id,
+            "phase": self.phase.value,
+            "took": self.took,
+            "origin": self.origin,
+            "state": self.state,
+            "results": self.results,
+            "outcome": self.outcome,
+        }
+
+
+HOW = (
+    "it was left as it is: run it with the agent that it belongs to, or begin a new thread "
+    "(a thread that need not be kept can be deleted)"
+)
+
+
+def incompatible(owner: Owner, why: str) -> IncompatibleState:
+    """The one error of a state that does not fit the agent."""
+    return IncompatibleState(f"what this thread holds cannot be loaded into the {owner}: {why}; {HOW}", kind=owner.kind)
+
+
+def read(stored: Json, owner: Owner) -> Saved | None:
+    """The envelope as it was saved; None where nothing was. `IncompatibleState` where it is not this agent's.
+
+    Nodes are compared when a state is to be loaded (`check_nodes`): a finished graph may be changed.
+    """
+    if stored is None:
+        return None
+    if not isinstance(stored, dict) or stored.get("framework") != FRAMEWORK:
+        raise incompatible(owner, f"what is saved as {ENDED!r} is not a state of Strands")
+    if stored.get("version") != VERSION:
+        raise incompatible(
+            owner, f"its version is {stored.get('version')!r}, and this AgentVisor reads version {VERSION}"
+        )
+    try:
+        saved = _read(stored)
+    except (KeyError, TypeError, ValueError) as error:
+        raise incompatible(owner, f"it is not complete ({error!r})") from error
+    if (saved.owner.kind, saved.owner.id) != (owner.kind, owner.id):
+        raise incompatible(owner, f"it is the state of the {saved.owner}")
+    return saved
+
+
+def _read(stored: Mapping[str, Json]) -> Saved:
+    state, results, outcome = stored["state"], stored["results"], stored["outcome"]
+    if not (isinstance(state, dict | None) and isinstance(results, dict) and isinstance(outcome, dict)):
+        raise TypeError("state, results, outcome")
+    nodes = tuple(str(node) for node in cast("list[Json]", stored["nodes"]))
+    return Saved(
+        owner=Owner(cast("Kind", stored["kind"]), str(stored["id"]), nodes),
+        run_id=str(stored["run_id"]),
+        phase=Phase(str(stored["phase"])),
+        took=cast("Took", stored["took"]),
+        origin=str(stored["origin"]),
+        state=state,
+        results=results,
+        outcome=outcome,
+    )
+
+
+def check_nodes(saved: Saved, owner: Owner) -> None:
+    """Before a state of a graph or swarm is loaded: one that names other nodes would silently run none of them."""
+    if saved.owner.nodes == owner.nodes:
+        return
+    gone, new = sorted({*saved.owner.nodes} - {*owner.nodes}), sorted({*owner.nodes} - {*saved.owner.nodes})
+    changes = [f"{what} {', '.join(nodes)}" for what, nodes in (("it lacks", new), ("it has besides", gone)) if nodes]
+    raise incompatible(owner, f"its nodes are others: {'; '.join(changes)}")
