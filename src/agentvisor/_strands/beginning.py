@@ -22,6 +22,8 @@ class Given:
     run_id: str
     has_input: bool
     has_answers: bool
+    forgets: bool = False
+    """The questions that waited were given up."""
 
     @property
     def took(self) -> Took:
@@ -70,6 +72,10 @@ def beginning(owner: Owner, given: Given, base: Saved | None, under_way: Saved |
     if given.has_input:
         return _with_input(owner, given, base, left)
     found = left or base
+    if given.forgets and found is not None and found.state is not None and waits(found.state):
+        if owner.kind != "agent":
+            raise InvalidInput("what this thread was asked was given up: give the run an input")
+        found = left = _as_base(found, closed(found.state, found.results))
     if found is None or found.state is None:
         raise InvalidInput(
             "the run brings answers, and nothing waits for any"

@@ -51,6 +51,7 @@ async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
         run_id=task.run_id,
         input=json.loads(spec.input) if spec.input else None,
         answers=waiting.answers_of(task),
+        forgets=waiting.abandons(task),
         invocation=_invocation(spec.context),
     )
     try:
@@ -68,8 +69,7 @@ async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
 async def _latest(key: str) -> Json:
     # The page says checkpoint.load(""), the thread's latest: that would be another state as soon as the agent's own
     # code saves one. So these saves have keys of their own, and the latest of those is loaded.
-    saved = await checkpoint.alist(key, limit=1)
-    return await checkpoint.aload(saved[0].id) if saved else None
+    return cast("Json", await checkpoint.aload(key=key))
 
 
 def _invocation(context: bytes) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import cast
 from strands import Agent
 from strands.agent import AgentResult
 from strands.multiagent.base import MultiAgentResult, Status
-from strands.types.exceptions import SessionException, SnapshotException
+from strands.types.exceptions import EventLoopException, SessionException, SnapshotException
 from strands.types.session import decode_bytes_values
 
 from agentvisor._strands import turns
@@ -57,6 +57,8 @@ class Order:
     run_id: str
     input: Json = None
     answers: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    forgets: bool = False
+    """Its questions were given up, now or before."""
     invocation: dict[str, object] = field(default_factory=dict[str, object])
     """What the agent's tools and hooks find as `invocation_state`."""
 
@@ -88,7 +90,7 @@ class Run:
             raise InvalidInput(f"question {nothing[0]}: null is no answer to Strands, which would ask again")
         prompt = None if order.input is None else prompt_of(order.input, for_agent=owner.kind == "agent")
         base, under_way = [read(await self._host.load(key), owner) for key in (ENDED, UNDER_WAY)]
-        given = Given(order.run_id, order.input is not None, bool(order.answers))
+        given = Given(order.run_id, order.input is not None, bool(order.answers), order.forgets)
         begun = beginning(owner, given, base, under_way)
         self._asks = base is not None and base.phase is Phase.PAUSED
         if begun.is_over and begun.loads is not None:
@@ -195,12 +197,12 @@ class Run:
             _raise_failure(subject, result)
             return await self._keep(saves, result)
         except Exception as error:
+            # What the user's tools, hooks or model have raised, without what Strands wraps around it.
+            own = error.original_exception if isinstance(error, EventLoopException) else error
             with suppress(AgentVisorError):
-                failed = replace(
-                    saves.latest, phase=Phase.FAILED, outcome={"error": f"{type(error).__name__}: {error}"}
-                )
+                failed = replace(saves.latest, phase=Phase.FAILED, outcome={"error": f"{type(own).__name__}: {own}"})
                 await self._save(UNDER_WAY, failed.to_json())
-            raise
+            raise own from own.__cause__
 
     async def _result(self, prompt: object) -> Result | None:
         """None: the host is leaving, and what was done so far is stored."""
