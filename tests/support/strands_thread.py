@@ -53,8 +53,10 @@ class StrandsThread:
         died.cancel()
         if not self._dead.is_set():
             return await running
-        running.cancel()
-        await asyncio.wait([running])
+        # A graph may swallow one: asyncio.wait_for does, in Python 3.11, where an event comes at the same moment.
+        while not running.done():
+            running.cancel()
+            await asyncio.wait([running], timeout=0.05)
         return None
 
     def _leaves(self) -> bool:
@@ -64,16 +66,13 @@ class StrandsThread:
         return self.last(key)
 
     async def _save(self, key: str, state: Any) -> None:
-        await self._unless_dead()
+        if self._dead is not None and self._dead.is_set():
+            raise asyncio.CancelledError
         self.stored.setdefault(key, []).append(dump(state, "state"))
         await asyncio.sleep(0)
         self._left -= 1
         if self._left == 0 and self._dead is not None:
             self._dead.set()
-            await self._unless_dead()
-
-    async def _unless_dead(self) -> None:
-        if self._dead is not None and self._dead.is_set():
             await asyncio.Event().wait()
 
     def _report(self, asked: Sequence[Asked]) -> None:

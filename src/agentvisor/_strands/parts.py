@@ -142,8 +142,9 @@ def _complete_interrupts(graph: Graph, state: State) -> None:
 def load_orchestrator(orchestrator: Orchestrator, state: Mapping[str, Json]) -> None:
     """Raises whatever Strands raises where the state does not fit."""
     own = cast("State", state["state"])
-    if own.get("next_nodes_to_execute"):
-        orchestrator.deserialize_state(_with_bytes(own))
+    if not own.get("next_nodes_to_execute"):
+        return  # it was not in the middle of something, and begins anew: its agents too
+    orchestrator.deserialize_state(_with_bytes(own))
     parts = cast("State", state.get("nodes") or {})
     for node_id, node in orchestrator.nodes.items():
         part = cast("State | None", parts.get(node_id))

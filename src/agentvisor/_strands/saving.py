@@ -129,5 +129,9 @@ class NodeSaves:
         if path in self._agents:
             # The other nodes may be in the middle of something, and will begin again with what they had before.
             self._taken[path] = take_agent(self._agents[path])
+        if source is not self._orchestrator and not source.serialize_state()["next_nodes_to_execute"]:
+            # A graph that is a node is over with this one, and its node is about to say so: stored in between, it would
+            # begin anew.
+            return
         self.latest = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken))
         await self._save(UNDER_WAY, self.latest.to_json())

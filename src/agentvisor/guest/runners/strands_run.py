@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -215,6 +216,9 @@ class Run:
                 if "result" in event and not isinstance(event["result"], dict):
                     result = cast("Result", event["result"])
                     continue
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    # A graph waits with asyncio.wait_for, which in Python 3.11 may swallow it (python/cpython#86296).
+                    raise asyncio.CancelledError
                 self._host.show(event)
                 if self._host.is_leaving() and self._is_between_steps(event):
                     return None
