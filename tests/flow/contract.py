@@ -50,7 +50,11 @@ def _yielded(data: list[Any]) -> list[str]:
 
 FRAMEWORKS = [
     Framework(
-        "function", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="heard[0].what"
+        "function",
+        lambda text: {"say": text},
+        lambda values: str(values["reply"]),
+        _yielded,
+        kept="['heard'][0]['what']",
     ),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
