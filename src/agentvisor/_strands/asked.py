@@ -28,12 +28,11 @@ class Asked:
 
 def asked(interrupts: Iterable[Interrupt], state: Mapping[str, Json]) -> list[Asked]:
     """`interrupts`: those of the result, without the answered ones that Strands keeps."""
-    places = list(_places(state, {}))
     found = list[Asked]()
     for one in interrupts:
         reason = cast("Json", encode_bytes_values(one.reason))
         value: Json = reason if one.name.startswith(NAME) else {"name": one.name, "reason": reason}
-        found.append(Asked(one.id, value, _place_of(one.id, places)))
+        found.append(Asked(one.id, value, _place(one.id, state, "")))
     return found
 
 
@@ -44,24 +43,31 @@ def open_interrupts(state: Mapping[str, Json]) -> list[Interrupt]:
     return [one for one in known if one.response is None]
 
 
-def _place_of(id_: str, places: list[tuple[str, dict[str, Json]]]) -> dict[str, Json]:
-    """An id names its tool use in the middle, and that of an agent's tool its own tool's behind the agent's."""
-    found = [place for use, place in places if f":{use}:" in id_ or f":{quote(use, safe='')}:" in id_]
-    return found[-1] if found else {}
-
-
-def _places(state: Mapping[str, Json], above: Mapping[str, Json]) -> list[tuple[str, dict[str, Json]]]:
-    """Every pending tool use, the outermost first."""
-    interrupts = interrupts_of(state)
-    pending = cast("State", interrupts.get("pending_tool_execution") or {})
+def _place(id_: str, state: Mapping[str, Json], node: str) -> dict[str, Json]:
+    """What an interrupt is about; of an agent that is a tool, what its own tool is about."""
+    if "nodes" in state:
+        return _place_in_nodes(id_, state, node)
+    place: dict[str, Json] = {"node": node} if node else {}
+    pending = cast("State", interrupts_of(state).get("pending_tool_execution") or {})
     message = cast("State", pending.get("assistant_message") or {})
-    uses = [cast("State", one["toolUse"]) for one in cast("list[State]", message.get("content") or []) if "toolUse" in one]
-    found = [
-        (str(use["toolUseId"]), {**above, "tool": use["name"], "tool_use_id": use["toolUseId"], "input": use["input"]})
-        for use in uses
-    ]
+    for block in cast("list[State]", message.get("content") or []):
+        use = cast("State", block.get("toolUse") or {})
+        name = str(use.get("toolUseId"))
+        # An id has that of its tool use in the middle.
+        if use and (f":{name}:" in id_ or f":{quote(name, safe='')}:" in id_):
+            place |= {"tool": use["name"], "tool_call_id": name, "input": use["input"]}
     for part in cast("Mapping[str, State]", state.get("tools") or {}).values():
-        found += _places(part, above)
-    for node_id, part in cast("Mapping[str, State]", state.get("nodes") or {}).items():
-        found += _places(part, {"node": f"{above['node']}/{node_id}" if "node" in above else node_id})
-    return found
+        inner = _place(id_, part, node)
+        place = inner if "tool" in inner else place
+    return place
+
+
+def _place_in_nodes(id_: str, state: Mapping[str, Json], above: str) -> dict[str, Json]:
+    parts = cast("Mapping[str, State]", state["nodes"])
+    for node_id, context in cast("State", interrupts_of(state).get("context") or {}).items():
+        if node_id not in parts or not isinstance(context, dict):
+            continue
+        # A swarm has one node that asks, and says no ids.
+        if id_ in cast("list[str]", context.get("interrupt_ids", [id_])):
+            return _place(id_, parts[node_id], f"{above}/{node_id}" if above else node_id)
+    return {}

@@ -26,12 +26,16 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.langgraph import run_graph
 
             return run_graph
+        case "strands":
+            from agentvisor.guest.runners.strands import run_strands
+
+            return run_strands
         case "function":
             from agentvisor.guest.runners.function import run_function
 
             return run_function
         case unknown:
-            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph or function")
+            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, strands or function")
 
 
 def told_framework(agent: object) -> str:
@@ -39,6 +43,8 @@ def told_framework(agent: object) -> str:
     kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
     if any(_is_of("langgraph", kind.__module__) for kind in kinds):
         return "langgraph"
+    if any(_is_of("strands", kind.__module__) for kind in kinds) or _makes_strands(agent):
+        return "strands"
     return "langgraph" if _makes_graphs(agent) else "function"
 
 
@@ -60,6 +66,25 @@ def _is_graph(returned: object) -> bool:
         return any(returned.split("[")[0].rpartition(".")[2] == name for name in _GRAPH_TYPES)
     module = getattr(returned, "__module__", "")
     return isinstance(module, str) and _is_of("langgraph", module)
+
+
+_STRANDS_TYPES = ("Agent", "Graph", "GraphBuilder", "Swarm")
+
+
+def _makes_strands(agent: object) -> bool:
+    """Whether it is a function without arguments that makes an agent of Strands: it, or its module's imports, say so."""
+    if not inspect.isroutine(agent) or inspect.signature(agent).parameters:
+        return False
+    returned = inspect.signature(agent).return_annotation
+    module = getattr(returned, "__module__", "")
+    if not isinstance(returned, str) and isinstance(module, str) and _is_of("strands", module):
+        return True
+    named = returned.rpartition(".")[2] if isinstance(returned, str) else ""
+    if returned is not inspect.Signature.empty and named not in _STRANDS_TYPES:
+        return False
+    known: dict[str, object] = getattr(agent, "__globals__", {})
+    modules = [str(getattr(one, "__module__", None) or getattr(one, "__name__", "")) for one in known.values()]
+    return any(_is_of("strands", one) for one in modules) and not any(_is_of("langgraph", one) for one in modules)
 
 
 def _is_of(package: str, module: str) -> bool:

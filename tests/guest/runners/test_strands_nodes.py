@@ -128,7 +128,7 @@ async def test_an_interrupted_node_alone_runs_again() -> None:
     assert paused is not None
     assert paused.paused
     (question,) = thread.waiting
-    assert question.belongs_to == {"node": "b", "tool": "ask", "tool_use_id": "call_1_1", "input": {"note": "b"}}
+    assert question.belongs_to == {"node": "b", "tool": "ask", "tool_call_id": "call_1_1", "input": {"note": "b"}}
     assert sorted(done) == ["a", "c"]
     ended = await thread.run(answers={question.id: "yes"})
     assert ended is not None

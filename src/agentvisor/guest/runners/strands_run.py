@@ -93,7 +93,7 @@ class Run:
         base, under_way = [read(await self._host.load(key), owner) for key in (ENDED, UNDER_WAY)]
         given = Given(order.run_id, order.input is not None, bool(order.answers), order.forgets)
         begun = beginning(owner, given, base, under_way)
-        self._asks = base is not None and base.phase is Phase.PAUSED
+        self._asks = order.forgets or (base is not None and base.phase is Phase.PAUSED)
         if begun.is_over and begun.loads is not None:
             return self._told_again(begun.loads)
         state = self._state(begun)
@@ -101,7 +101,7 @@ class Run:
             if begun.gives == "answers" and begun.loads is not under_way:
                 self._check_answers(state)
             self._load(state)
-            if begun.gives == "nothing" and begun.loads is base and self._asks:
+            if begun.gives == "nothing" and begun.loads is base and begun.loads.phase is Phase.PAUSED:
                 return self._told_again(begun.loads)
         if begun.new_base is not None:
             await self._save(ENDED, begun.new_base.to_json())
@@ -248,7 +248,6 @@ class Run:
     async def _finish(self, mark: Saved, state: State, output: State) -> Ended:
         saved = replace(mark, phase=Phase.FINISHED, state=state, results={}, outcome={"output": output})
         await self._save(ENDED, saved.to_json())
-        self._host.report([])
         return Ended(output, completed=True)
 
     async def _save(self, key: str, saved: dict[str, Json]) -> None:
