@@ -10,7 +10,8 @@ from typing import Any
 from agentvisor._strands.asked import Asked
 from agentvisor._strands.parts import subject_of
 from agentvisor.client.strict_json import dump
-from agentvisor.guest.runners.strands_run import Ended, Host, Order, Run
+from agentvisor.guest.runners.strands_order import Ended, Host, Order
+from agentvisor.guest.runners.strands_run import Run
 
 
 class StrandsThread:

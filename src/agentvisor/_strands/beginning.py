@@ -68,7 +68,9 @@ def beginning(owner: Owner, given: Given, base: Saved | None, under_way: Saved |
         # An answer that was taken in is given again: the agent may not have come to it.
         gives: Took = "answers" if given.has_answers else "nothing"
         return Beginning(under_way, gives, under_way.took, under_way.origin)
-    left = under_way if under_way is not None and under_way.state is not None and not _came_in(under_way, base) else None
+    left = (
+        under_way if under_way is not None and under_way.state is not None and not _came_in(under_way, base) else None
+    )
     if given.has_input:
         return _with_input(owner, given, base, left)
     found = left or base
@@ -108,9 +110,9 @@ def _with_input(owner: Owner, given: Given, base: Saved | None, left: Saved | No
 
 
 def _came_in(under_way: Saved, base: Saved | None) -> bool:
-    """Whether what that run came to is in the base."""
-    return base is not None and base.run_id == under_way.run_id
+    """Whether the base is that run's, or a later one's."""
+    return base is not None and under_way.run_id in (base.run_id, base.covers)
 
 
 def _as_base(left: Saved, state: State | None) -> Saved:
-    return Saved(left.owner, left.run_id, Phase.LEFT, left.took, left.origin, state)
+    return replace(left, phase=Phase.LEFT, state=state, results={}, outcome={})

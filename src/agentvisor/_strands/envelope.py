@@ -1,4 +1,4 @@
-"""What is stored of an agent of Strands: its state, and whose it is: of which agent, which run, and how far that was."""
+"""What is stored of an agent of Strands: its state, and whose it is: which agent's and run's, and how far that was."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ class Saved:
     took: Took
     origin: str
     """The run that took the input that is being worked on; another may go on with it."""
+    covers: str = ""
+    """The run whose save was under way when this one began: what ENDED holds has that in it, or goes before it."""
     state: dict[str, Json] | None = None
     """None: the run had put nothing into it yet."""
     results: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -79,6 +81,7 @@ class Saved:
             "phase": self.phase.value,
             "took": self.took,
             "origin": self.origin,
+            "covers": self.covers,
             "state": self.state,
             "results": self.results,
             "outcome": self.outcome,
@@ -129,6 +132,7 @@ def _read(stored: Mapping[str, Json]) -> Saved:
         phase=Phase(str(stored["phase"])),
         took=cast("Took", stored["took"]),
         origin=str(stored["origin"]),
+        covers=str(stored["covers"]),
         state=state,
         results=results,
         outcome=outcome,

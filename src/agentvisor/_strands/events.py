@@ -7,7 +7,7 @@ given; so each kind is listed here with the fields that are shown, and other kin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,9 +15,7 @@ from strands.types.session import encode_bytes_values
 
 Event = Mapping[str, object]
 
-MODES = frozenset(
-    {"values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug"}
-)
+MODES = frozenset({"values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug"})
 """Stream modes that may be asked for; the last three, which LangGraph's clients ask for, have no events here."""
 
 _NODE_EVENTS: Mapping[str, tuple[str, ...]] = {
@@ -65,24 +63,10 @@ class Shown:
         kind = str(event.get("type", ""))
         if kind in _NODE_EVENTS:
             return {"type": kind, **{name: event[name] for name in _NODE_EVENTS[kind] if name in event}}
-        if kind == "multiagent_node_stop":
-            return {"type": kind, "node_id": event["node_id"], "status": _field(event["node_result"], "status", "value")}
-        if kind == "multiagent_node_interrupt":
-            return {"type": kind, "node_id": event["node_id"], "interrupts": _asked(event["interrupts"])}
-        for name, told in (
-            ("data", lambda: {"type": "text", "text": event["data"]}),
-            ("reasoningText", lambda: {"type": "reasoning", "text": event["reasoningText"]}),
-            ("current_tool_use", lambda: {"type": "tool_use", "tool_use": _use(event["current_tool_use"])}),
-            ("tool_stream_event", lambda: self._tool_stream(cast("Event", event["tool_stream_event"]))),
-            ("tool_cancel_event", lambda: _cancelled(cast("Event", event["tool_cancel_event"]))),
-            ("tool_interrupt_event", lambda: _interrupted(cast("Event", event["tool_interrupt_event"]))),
-            ("message", lambda: {"type": "message", "message": event["message"]}),
-            ("force_stop", lambda: {"type": "force_stop", "reason": str(event.get("force_stop_reason", ""))}),
-            ("event_loop_throttled_delay", lambda: {"type": "throttled", "delay": event["event_loop_throttled_delay"]}),
-        ):
-            if name in event:
-                return told()
-        return None
+        told = next((told for name, told in _TOLD.items() if name in event), None)
+        if told is not None:
+            return told(event)
+        return self._tool_stream(cast("Event", event["tool_stream_event"])) if "tool_stream_event" in event else None
 
     def _tool_stream(self, event: Event) -> dict[str, object] | None:
         data, use = event.get("data"), _use(event.get("tool_use"))
@@ -154,17 +138,8 @@ def _results(message: Event) -> Iterator[dict[str, object]]:
 
 
 def _use(use: object) -> dict[str, object]:
-    given = cast("Event", use) if isinstance(use, Mapping) else {}
+    given = cast("Event", use if isinstance(use, Mapping) else {})
     return {name: given[name] for name in ("toolUseId", "name", "input") if name in given}
-
-
-def _cancelled(event: Event) -> dict[str, object]:
-    return {"type": "tool_cancel", "tool_use": _use(event.get("tool_use")), "message": event.get("message")}
-
-
-def _interrupted(event: Event) -> dict[str, object]:
-    use, asked = _use(event.get("tool_use")), _asked(event.get("interrupts"))
-    return {"type": "tool_interrupt", "tool_use": use, "interrupts": asked}
 
 
 def _asked(interrupts: object) -> list[dict[str, object]]:
@@ -178,3 +153,45 @@ def _field(value: object, *path: str) -> object:
     for name in path:
         value = getattr(value, name, None)
     return value
+
+
+def _node_stop(event: Event) -> dict[str, object]:
+    status = _field(event["node_result"], "status", "value")
+    return {"type": "multiagent_node_stop", "node_id": event["node_id"], "status": status}
+
+
+def _node_interrupt(event: Event) -> dict[str, object]:
+    return {
+        "type": "multiagent_node_interrupt",
+        "node_id": event.get("node_id"),
+        "interrupts": _asked(event["interrupts"]),
+    }
+
+
+def _cancelled(event: Event) -> dict[str, object]:
+    told = cast("Event", event["tool_cancel_event"])
+    return {"type": "tool_cancel", "tool_use": _use(told.get("tool_use")), "message": told.get("message")}
+
+
+def _interrupted(event: Event) -> dict[str, object]:
+    told = cast("Event", event["tool_interrupt_event"])
+    return {
+        "type": "tool_interrupt",
+        "tool_use": _use(told.get("tool_use")),
+        "interrupts": _asked(told.get("interrupts")),
+    }
+
+
+_TOLD: Mapping[str, Callable[[Event], dict[str, object]]] = {
+    "node_result": _node_stop,
+    "interrupts": _node_interrupt,
+    "data": lambda event: {"type": "text", "text": event["data"]},
+    "reasoningText": lambda event: {"type": "reasoning", "text": event["reasoningText"]},
+    "current_tool_use": lambda event: {"type": "tool_use", "tool_use": _use(event["current_tool_use"])},
+    "tool_cancel_event": _cancelled,
+    "tool_interrupt_event": _interrupted,
+    "message": lambda event: {"type": "message", "message": event["message"]},
+    "force_stop": lambda event: {"type": "force_stop", "reason": str(event.get("force_stop_reason", ""))},
+    "event_loop_throttled_delay": lambda event: {"type": "throttled", "delay": event["event_loop_throttled_delay"]},
+}
+"""What is shown of an event that has a field of that name."""

@@ -60,7 +60,9 @@ def _listed(blocks: list[dict[str, Json]], *, for_agent: bool) -> list[dict[str,
 def _message(given: Mapping[str, Json]) -> dict[str, object]:
     role = _ROLES.get(str(given.get("role") or given.get("type")))
     if role is None:
-        raise InvalidInput(f"a message of the input has role {given.get('role')!r}: use user or assistant", field="input")
+        raise InvalidInput(
+            f"a message of the input has role {given.get('role')!r}: use user or assistant", field="input"
+        )
     content = given["content"]
     if isinstance(content, str):
         return {"role": role, "content": [{"text": content}]}

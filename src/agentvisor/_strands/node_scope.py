@@ -1,4 +1,4 @@
-"""The node of a graph or swarm as the scope of effects: what its agent did once it does not do again when it begins again.
+"""The node of a graph or swarm as the scope of effects: what its agent did, it does not do again when it begins again.
 
 A node that was under way when its process died begins again, its agent asks its model again, and its tool uses have
 other ids. What stays is the node, how often it has run before, and the run that took the input.

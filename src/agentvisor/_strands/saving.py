@@ -67,7 +67,7 @@ class AgentSaves:
     def _count_input(self, event: BeforeInvocationEvent) -> None:
         self._input_left = len(event.messages or [])
 
-    async def _added(self, event: MessageAddedEvent) -> None:
+    async def _added(self, event: MessageAddedEvent) -> None:  # noqa: ARG002 (Strands' signature)
         if self._input_left:
             self._input_left -= 1
             if self._input_left:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from strands import Agent, ToolContext
-from strands.hooks import AfterToolCallEvent, AfterToolsEvent, BeforeToolCallEvent, HookOrder, HookProvider, HookRegistry
+from strands.hooks import (
+    AfterToolCallEvent,
+    AfterToolsEvent,
+    BeforeToolCallEvent,
+    HookOrder,
+    HookProvider,
+    HookRegistry,
+)
 
 from agentvisor.client.conversation import conversation
 from agentvisor.client.tasks import find_with

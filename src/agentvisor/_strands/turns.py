@@ -66,7 +66,7 @@ def with_results(state: State, results: Mapping[str, Json]) -> State:
     if before.get("activated") and before.get("pending_tool_execution"):
         pending = dict(_of(before, "pending_tool_execution"))
         done = cast("list[State]", pending["completed_tool_results"])
-        ids = {one["toolUseId"] for one in done}
+        ids = {str(one["toolUseId"]) for one in done}
         pending["completed_tool_results"] = [*done, *(one for id_, one in results.items() if id_ not in ids)]
         data["interrupt_state"] = {**before, "pending_tool_execution": pending}
     else:
@@ -106,9 +106,7 @@ def closed(state: State, results: Mapping[str, Json] | None = None) -> State:
 
 def _unanswered(interrupts: Mapping[str, Json], message: Mapping[str, Json]) -> list[str]:
     """Tool uses of which a question has no answer. Which they are is in the middle of its id."""
-    open_ = [
-        id_ for id_, one in _of(interrupts, "interrupts").items() if cast("State", one).get("response") is None
-    ]
+    open_ = [id_ for id_, one in _of(interrupts, "interrupts").items() if cast("State", one).get("response") is None]
     uses = [cast("State", block["toolUse"]) for block in _blocks(message) if "toolUse" in block]
     ids = [cast("str", use["toolUseId"]) for use in uses]
     return [id_ for id_ in ids if any(f":{name}:" in one for one in open_ for name in (id_, quote(id_, safe="")))]

@@ -72,7 +72,7 @@ _STRANDS_TYPES = ("Agent", "Graph", "GraphBuilder", "Swarm")
 
 
 def _makes_strands(agent: object) -> bool:
-    """Whether it is a function without arguments that makes an agent of Strands: it, or its module's imports, say so."""
+    """Whether it is a function without arguments that makes a Strands agent: it says so, or its module's imports."""
     if not inspect.isroutine(agent) or inspect.signature(agent).parameters:
         return False
     returned = inspect.signature(agent).return_annotation

@@ -97,7 +97,7 @@ async def test_an_input_may_have_several_forms(given: Any) -> None:
 )  # fmt: skip
 async def test_an_input_that_is_none_is_refused_before_anything_is_saved(given: Any) -> None:
     thread = StrandsThread(lambda: agent("Hello."))
-    with pytest.raises(InvalidInput, match="input|answers"):
+    with pytest.raises(InvalidInput, match=r"input|answers"):
         await thread.run(given)
     assert thread.stored == {}
 
@@ -252,7 +252,9 @@ async def test_a_question_is_answered_in_another_process() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 async def test_two_questions_are_answered_in_any_order_and_the_third_tool_runs_once(order: tuple[int, int]) -> None:
-    thread = StrandsThread(lambda: agent([call("ask", note="a"), call("pay", note="p"), call("ask", note="b")], "Done."))
+    thread = StrandsThread(
+        lambda: agent([call("ask", note="a"), call("pay", note="p"), call("ask", note="b")], "Done.")
+    )
     await thread.run("Ask.")
     questions = sorted(thread.waiting, key=lambda one: str(one.belongs_to["tool_call_id"]))
     assert len(questions) == 2
@@ -419,3 +421,44 @@ async def test_an_agent_that_is_a_tool_keeps_its_conversation() -> None:
     await thread.run("Go.")
     await thread.run("Go on.")
     assert results(thread) == {"call_1_1": "One.\n", "call_3_1": "Two.\n"}
+
+
+# --- our own questions, events ----------------------------------------------------------------------------------------
+
+
+async def test_a_tool_asks_with_agentvisor_interrupt_in_its_own_order() -> None:
+    import agentvisor
+
+    @tool
+    def twice() -> str:
+        """Ask twice."""
+        done.append("began")
+        return f"{agentvisor.interrupt('one?')} {agentvisor.interrupt({'ask': 'two?'})}"
+
+    thread = StrandsThread(lambda: agent(call("twice"), "Done.", tools=[twice]))
+    await thread.run("Go.")
+    assert [one.value for one in thread.waiting] == ["one?"]
+    await thread.run(answers={thread.waiting[0].id: 1})
+    assert [one.value for one in thread.waiting] == [{"ask": "two?"}]
+    await thread.run(answers={thread.waiting[0].id: 2})
+    assert results(thread) == {"call_1_1": "1 2"}
+    assert done == ["began"] * 3
+
+
+async def test_effects_are_told_apart_by_tool_use_and_those_of_an_inner_agent_by_the_outer_ones() -> None:
+    from agentvisor.client.tool_scope import scope
+
+    @tool
+    def where() -> str:
+        """Where."""
+        return scope()
+
+    def made() -> Agent:
+        inner = agent(call("where"), "Inner.", tools=[where], name="inner")
+        return agent([call("where"), call("where")], call("inner", input="x"), "Done.", tools=[where, inner])
+
+    thread = StrandsThread(made)
+    await thread.run("Go.")
+    assert results(thread) | {"call_2_1": ""} == {"call_1_1": "tool/call_1_1/", "call_1_2": "tool/call_1_2/", "call_2_1": ""}
+    inner = thread.subject.tool_registry.registry["inner"].agent
+    assert "tool/call_2_1/" in str(inner.messages)

@@ -333,7 +333,9 @@ async def test_a_swarm_that_fails_fails_the_run() -> None:
 async def test_a_question_in_a_node_of_a_node_is_answered(kind: str) -> None:
     def made() -> Graph:
         second = (call("ask", note="two"), "two is done.")
-        inner = swarm(second=second) if kind == "swarm" else graph(("one", "two"), entry="one", two=node("two", *second))
+        inner = (
+            swarm(second=second) if kind == "swarm" else graph(("one", "two"), entry="one", two=node("two", *second))
+        )
         return graph(*LINE, b=inner)
 
     thread = StrandsThread(made)

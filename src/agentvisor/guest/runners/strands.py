@@ -7,6 +7,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
+from strands import Agent
+
 from agentvisor import checkpoint
 from agentvisor._strands.asked import Asked
 from agentvisor._strands.events import MODES, Shown, to_json
@@ -17,7 +19,8 @@ from agentvisor.core.errors import InvalidInput
 from agentvisor.guest import plain_json
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
-from agentvisor.guest.runners.strands_run import Host, Order, Run
+from agentvisor.guest.runners.strands_order import Host, Order
+from agentvisor.guest.runners.strands_run import Run
 from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
@@ -33,7 +36,8 @@ def run_strands(agent: object, task: AgentTask, channel: Channel, cancellation: 
 async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
     subject = await _subject(agent, task.entrypoint)
     events = Events(channel)
-    shown = Shown(getattr(subject, "name", None) or subject.id, f"{task.run_id}-{task.attempt}")  # pyright: ignore[reportAttributeAccessIssue]
+    name = subject.name if isinstance(subject, Agent) else subject.id
+    shown = Shown(name, f"{task.run_id}-{task.attempt}")
     modes = {"messages" if mode == "messages-tuple" else mode for mode in task.spec.stream_modes}
 
     def show(event: Mapping[str, object]) -> None:
@@ -55,7 +59,9 @@ async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
         invocation=_invocation(spec.context),
     )
     try:
-        ended = await Run(subject, order, Host(_latest, checkpoint.asave, report, show, lambda: channel.drain_asked)).run()
+        ended = await Run(
+            subject, order, Host(_latest, checkpoint.asave, report, show, lambda: channel.drain_asked)
+        ).run()
     finally:
         # Before the last word, whatever it will be.
         events.flush()

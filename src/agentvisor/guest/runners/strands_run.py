@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import cast
 
 from strands import Agent
@@ -15,7 +15,7 @@ from strands.types.exceptions import EventLoopException, SessionException, Snaps
 from strands.types.session import decode_bytes_values
 
 from agentvisor._strands import turns
-from agentvisor._strands.asked import Asked, asked, open_interrupts
+from agentvisor._strands.asked import asked, open_interrupts
 from agentvisor._strands.beginning import Beginning, Given, beginning
 from agentvisor._strands.envelope import ENDED, UNDER_WAY, Owner, Phase, Saved, incompatible, read
 from agentvisor._strands.giving import prompt_of
@@ -27,6 +27,7 @@ from agentvisor._strands.tool_scope import ToolScope
 from agentvisor._strands.tool_task import ToolTasks
 from agentvisor._strands.turns import State
 from agentvisor.core.errors import AgentVisorError, InvalidInput
+from agentvisor.guest.runners.strands_order import Ended, Host, Order
 from agentvisor.protocol.metadata import Json
 
 Result = AgentResult | MultiAgentResult
@@ -34,43 +35,6 @@ Result = AgentResult | MultiAgentResult
 
 class RunFailed(Exception):
     """A graph or swarm has come to status "failed" without an exception, or an earlier attempt has failed already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """What a run needs of the host."""
-
-    load: Callable[[str], Awaitable[Json]]
-    """What was saved last under a key; None where nothing was."""
-    save: Callable[[str, dict[str, Json]], Awaitable[object]]
-    report: Callable[[Sequence[Asked]], None]
-    """What waits for a person from now on."""
-    show: Callable[[Mapping[str, object]], None]
-    """An event of Strands' stream."""
-    is_leaving: Callable[[], bool]
-    """Whether the host would have the run end between two steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the run is to do."""
-
-    run_id: str
-    input: Json = None
-    answers: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    forgets: bool = False
-    """Its questions were given up, now or before."""
-    invocation: dict[str, object] = field(default_factory=dict[str, object])
-    """What the agent's tools and hooks find as `invocation_state`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How it ended; neither is so where the host is leaving, and the rest is to be done elsewhere."""
-
-    output: Json = None
-    completed: bool = False
-    paused: bool = False
 
 
 class Run:
@@ -94,20 +58,22 @@ class Run:
         given = Given(order.run_id, order.input is not None, bool(order.answers), order.forgets)
         begun = beginning(owner, given, base, under_way)
         self._asks = order.forgets or (base is not None and base.phase is Phase.PAUSED)
-        if begun.is_over and begun.loads is not None:
-            return self._told_again(begun.loads)
+        loads = begun.loads
+        if begun.is_over and loads is not None:
+            return self._told_again(loads)
         state = self._state(begun)
-        if state is not None:
-            if begun.gives == "answers" and begun.loads is not under_way:
+        if state is not None and loads is not None:
+            if begun.gives == "answers" and loads is not under_way:
                 self._check_answers(state)
             self._load(state)
-            if begun.gives == "nothing" and begun.loads is base and begun.loads.phase is Phase.PAUSED:
-                return self._told_again(begun.loads)
+            if begun.gives == "nothing" and loads is base and loads.phase is Phase.PAUSED:
+                return self._told_again(loads)
         if begun.new_base is not None:
             await self._save(ENDED, begun.new_base.to_json())
-        mark = Saved(owner, order.run_id, Phase.RUNNING, begun.took, begun.origin)
-        if begun.loads is not None and begun.loads.run_id == order.run_id:
-            mark = replace(mark, state=begun.loads.state, results=begun.loads.results)
+        covers = under_way.run_id if under_way is not None else ""
+        mark = Saved(owner, order.run_id, Phase.RUNNING, begun.took, begun.origin, covers)
+        if loads is not None and loads.run_id == order.run_id:
+            mark = replace(mark, state=loads.state, results=loads.results)
         if state is not None and begun.gives != "input" and (over := self._over(state)) is not None:
             return await self._finish(mark, state, over)
         return await self._live(mark, prompt if begun.gives == "input" else self._going_on(state))
@@ -137,12 +103,18 @@ class Run:
             else:
                 load_orchestrator(self._subject, state)
         except (
-            SnapshotException, SessionException, KeyError, ValueError, TypeError, RuntimeError, AttributeError
+            SnapshotException,
+            SessionException,
+            KeyError,
+            ValueError,
+            TypeError,
+            RuntimeError,
+            AttributeError,
         ) as error:  # fmt: skip (Strands has no one error for it)
             raise incompatible(self._owner, f"Strands says {type(error).__name__}: {error}") from error
 
     def _over(self, state: State) -> State | None:
-        """The output, where the stored state is one that nothing is left to do in: its process ended at the last word."""
+        """The output, where nothing is left to do from that state: its process ended at the last word."""
         if turns.waits(state):
             return None
         if isinstance(self._subject, Agent):
@@ -197,7 +169,7 @@ class Run:
                 return Ended()
             _raise_failure(subject, result)
             return await self._keep(saves, result)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (it is raised again)
             # What the user's tools, hooks or model have raised, without what Strands wraps around it.
             own = error.original_exception if isinstance(error, EventLoopException) else error
             with suppress(AgentVisorError):
