@@ -90,7 +90,7 @@ class Shown:
         elif "current_tool_use" in event:
             call = _call_chunk(event, said[-1] if said else [])
             yield "messages", [{**chunk, "content": "", "tool_call_chunks": [call]}, about]
-        elif "message" in event:
+        elif isinstance(event.get("message"), Mapping):
             message = cast("Event", event["message"])
             yield "updates", {node or self.name: {"messages": [message]}}
             yield from (("messages", [one, about]) for one in _results(message))
