@@ -58,7 +58,12 @@ def run(command: list[str], host: HostProcess) -> subprocess.CompletedProcess[st
 
 
 def test_every_example_is_tried_here() -> None:
-    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {"langgraph", "function", "testing"}
+    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {
+        "langgraph",
+        "function",
+        "strands",
+        "testing",
+    }
 
 
 def test_the_testing_example_is_what_the_page_shows_and_its_test_runs() -> None:
@@ -97,3 +102,16 @@ def test_the_function_example_streams_and_returns(start: Start) -> None:
     said = run(command, host).stdout
     assert '"done": 1' in said
     assert json.loads(said[said.index("\n{") :])["words"] == {"to": 3, "be": 2, "or": 1, "not": 1, "do": 1}
+
+
+def test_the_strands_example_asks_pays_once_wherever_it_is_killed_and_reports(start: Start) -> None:
+    host = start("strands")
+    ask, answer, report = commands_in("strands")
+    asked = run(ask, host)
+    assert "Refund 12.50 for order 7?" in asked.stdout
+    host.kill()
+    host = start("strands")
+    assert "Order 7 is refunded." in run(answer, host).stdout
+    ledger = (host.folder / "ledger.txt").read_text().splitlines()
+    assert ledger == ["order 7 was delivered, and cost 12.50", "12.50 paid for 7"]
+    assert "All is well." in run(report, host).stdout

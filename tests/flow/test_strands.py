@@ -161,6 +161,6 @@ def test_nodes_are_told(thread: VictimThread) -> None:
         (name, "completed") for name in "abc"
     ]
     assert {one["node"] for one in told if one["type"] == "text"} == {"a", "b", "c"}
-    assert [list(one.data)[0] for one in events if one.event == "updates"] == [*"aaabbbccc"]
+    assert [next(iter(one.data)) for one in events if one.event == "updates"] == [*"aaabbbccc"]
     assert events[-1].event == "values"
     assert events[-1].data["text"] == "c is done."

@@ -42,6 +42,8 @@ class Shown:
     """Of the agent; what nodes say is under the node's."""
     prefix: str
     """Begins the ids of messages: no two attempts may share one."""
+    agent_tools: frozenset[str] = frozenset()
+    """Tools that are agents: what they tell are events like these."""
     _messages: dict[str, list[list[str]]] = field(default_factory=dict[str, list[list[str]]])
     """Of each node, which may speak at once: its messages so far, each as the ids of its tool calls."""
 
@@ -70,8 +72,7 @@ class Shown:
 
     def _tool_stream(self, event: Event) -> dict[str, object] | None:
         data, use = event.get("data"), _use(event.get("tool_use"))
-        if isinstance(data, Mapping) and _is_of_agent(cast("Event", data)):
-            # An agent that is a tool: its events are like any agent's, with the same live objects in them.
+        if isinstance(data, Mapping) and use.get("name") in self.agent_tools:
             data = self._told(cast("Event", data))
             if data is None:
                 return None
@@ -116,10 +117,6 @@ def _raw(event: Event) -> Event:
     """The model's own event, where it is one."""
     raw = event.get("event")
     return cast("Event", raw) if isinstance(raw, Mapping) else {}
-
-
-def _is_of_agent(data: Event) -> bool:
-    return any(name in data for name in ("init_event_loop", "event_loop_cycle_id", "agent", "event", "message", "type"))
 
 
 def _results(message: Event) -> Iterator[dict[str, object]]:

@@ -68,23 +68,24 @@ def _is_graph(returned: object) -> bool:
     return isinstance(module, str) and _is_of("langgraph", module)
 
 
-_STRANDS_TYPES = ("Agent", "Graph", "GraphBuilder", "Swarm")
-
-
 def _makes_strands(agent: object) -> bool:
     """Whether it is a function without arguments that makes a Strands agent: it says so, or its module's imports."""
     if not inspect.isroutine(agent) or inspect.signature(agent).parameters:
         return False
     returned = inspect.signature(agent).return_annotation
-    module = getattr(returned, "__module__", "")
-    if not isinstance(returned, str) and isinstance(module, str) and _is_of("strands", module):
-        return True
-    named = returned.rpartition(".")[2] if isinstance(returned, str) else ""
-    if returned is not inspect.Signature.empty and named not in _STRANDS_TYPES:
-        return False
     known: dict[str, object] = getattr(agent, "__globals__", {})
-    modules = [str(getattr(one, "__module__", None) or getattr(one, "__name__", "")) for one in known.values()]
+    if isinstance(returned, str):
+        # Annotations may be text (from __future__ import annotations).
+        returned = known.get(returned, inspect.Signature.empty)
+    if returned is not inspect.Signature.empty:
+        return _is_of("strands", _module_of(returned))
+    modules = list(map(_module_of, known.values()))
     return any(_is_of("strands", one) for one in modules) and not any(_is_of("langgraph", one) for one in modules)
+
+
+def _module_of(value: object) -> str:
+    """Where it was made; of a module its own name."""
+    return str(getattr(value, "__module__", None) or getattr(value, "__name__", None) or "")
 
 
 def _is_of(package: str, module: str) -> bool:

@@ -12,7 +12,7 @@ from strands import Agent
 from agentvisor import checkpoint
 from agentvisor._strands.asked import Asked
 from agentvisor._strands.events import MODES, Shown, to_json
-from agentvisor._strands.parts import Subject, subject_of
+from agentvisor._strands.parts import Subject, agents_of, subject_of, tool_agents
 from agentvisor.client import waiting
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import InvalidInput
@@ -37,7 +37,8 @@ async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
     subject = await _subject(agent, task.entrypoint)
     events = Events(channel)
     name = subject.name if isinstance(subject, Agent) else subject.id
-    shown = Shown(name, f"{task.run_id}-{task.attempt}")
+    inner = frozenset(tool for one in agents_of(subject) for tool in tool_agents(one, only_kept=False))
+    shown = Shown(name, f"{task.run_id}-{task.attempt}", inner)
     modes = {"messages" if mode == "messages-tuple" else mode for mode in task.spec.stream_modes}
 
     def show(event: Mapping[str, object]) -> None:
@@ -95,4 +96,7 @@ async def _subject(agent: object, entrypoint: str) -> Subject:
             f"{entrypoint} is a {type(made).__qualname__}: a Strands agent is an Agent, a Graph or a Swarm, or a "
             "function without arguments that returns one"
         )
+    if getattr(subject, "_checkpointing", False):
+        # It would stop after each step with a mark that holds no state, and its run would end there.
+        raise InvalidInput(f"{entrypoint} has checkpointing=True: leave it out, AgentVisor saves each step itself")
     return subject
