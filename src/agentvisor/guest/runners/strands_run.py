@@ -57,7 +57,7 @@ class Run:
         base, under_way = [read(await self._host.load(key), owner) for key in (ENDED, UNDER_WAY)]
         given = Given(order.run_id, order.input is not None, bool(order.answers), order.forgets)
         begun = beginning(owner, given, base, under_way)
-        self._asks = order.forgets or (base is not None and base.phase is Phase.PAUSED)
+        self._asks = order.forgets or (base is not None and base.state is not None and turns.waits(base.state))
         loads = begun.loads
         if begun.is_over and loads is not None:
             return self._told_again(loads)
@@ -91,6 +91,8 @@ class Run:
     def _check_answers(self, state: State) -> None:
         known = turns.known_answers(state, self._order.answers) if turns.waits(state) else []
         if len(known) < len(self._order.answers):
+            # A process may have died between storing that they were answered and saying so.
+            self._host.report(asked(open_interrupts(state), state) if turns.waits(state) else [])
             raise InvalidInput(
                 f"of the answers to {', '.join(self._order.answers)}, {len(known)} are to questions that wait",
                 field="command.resume",
