@@ -95,6 +95,9 @@ def test_an_agent_asks_and_a_new_input_is_refused_unless_the_question_is_given_u
     assert endings(run(thread, "asks", "Refund me.")) == ["paused"]
     (asked,) = questions(thread)
     assert asked["value"] == {"name": "approve", "reason": {"what": "refund"}}
+    # The conversation so far is the thread's values, also while it waits.
+    assert (thread.values()["text"], thread.values()["stop_reason"]) == ("Let me see.", "interrupt")
+    assert [one["role"] for one in thread.values()["messages"]] == ["user", "assistant"]
     url = f"{thread.host.url}/threads/{thread.id}/runs"
     body = {"assistant_id": "asks", "input": "Never mind."}
     assert httpx.post(url, json=body).status_code == 409
@@ -147,6 +150,9 @@ def test_the_stream_has_whole_messages_for_langgraphs_clients_and_nothing_that_i
     ]
     told = [one.data["type"] for one in events if one.event == "custom"]
     assert told == ["text"] * 3 + ["tool_use", "message", "tool_interrupt"]
+    last = events[-1].data
+    assert [one["value"]["name"] for one in last["__interrupt__"]] == ["approve"]
+    assert (last["text"], len(last["messages"])) == ("Let me see.", 2)
     (update,) = [one.data for one in events if one.event == "updates"]
     assert update["agent"]["messages"][0]["role"] == "assistant"
 

@@ -66,11 +66,12 @@ async def _run(agent: object, task: AgentTask, channel: Channel) -> Outcome:
     finally:
         # Before the last word, whatever it will be.
         events.flush()
-    if ended.paused:
-        return Outcome(kind=Outcome.KIND_PAUSED)
-    if not ended.completed:
+    if not (ended.completed or ended.paused):
         return Outcome(kind=Outcome.KIND_DRAINED)
-    return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(ended.output, "output"))
+    return Outcome(
+        kind=Outcome.KIND_PAUSED if ended.paused else Outcome.KIND_COMPLETED,
+        output=plain_json.encode(ended.output, "output"),
+    )
 
 
 async def _latest(key: str) -> Json:

@@ -150,7 +150,7 @@ class Run:
             raise RunFailed(f"the run has failed before: {saved.outcome.get('error')}")
         if saved.phase is Phase.PAUSED and saved.state is not None:
             self._host.report(asked(open_interrupts(saved.state), saved.state))
-            return Ended(paused=True)
+            return Ended(saved.outcome.get("output"), paused=True)
         self._host.report([])
         return Ended(saved.outcome.get("output"), completed=True)
 
@@ -208,16 +208,18 @@ class Run:
 
     async def _keep(self, saves: Saving, result: Result) -> Ended:
         state, latest = saves.state(), saves.latest
-        if _is_interrupted(result):
-            paused = replace(latest, phase=Phase.PAUSED, state=state, results={})
-            await self._save(ENDED, paused.to_json())
-            self._host.report(asked(result.interrupts or [], state))
-            return Ended(paused=True)
         if isinstance(result, AgentResult):
             structured = result.structured_output
             shown = cast("Json", structured.model_dump(mode="json")) if structured is not None else None
-            return await self._finish(latest, state, agent_output(state, result.stop_reason, shown))
-        return await self._finish(latest, state, orchestrator_output(state, result.status.value))
+            output = agent_output(state, result.stop_reason, shown)
+        else:
+            output = orchestrator_output(state, result.status.value)
+        if not _is_interrupted(result):
+            return await self._finish(latest, state, output)
+        paused = replace(latest, phase=Phase.PAUSED, state=state, results={}, outcome={"output": output})
+        await self._save(ENDED, paused.to_json())
+        self._host.report(asked(result.interrupts or [], state))
+        return Ended(output, paused=True)
 
     async def _finish(self, mark: Saved, state: State, output: State) -> Ended:
         saved = replace(mark, phase=Phase.FINISHED, state=state, results={}, outcome={"output": output})
