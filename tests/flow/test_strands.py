@@ -9,12 +9,12 @@ import pytest
 from tests.flow.charging import KNOWN, UNKNOWN, charged, questions, storage, true_answer
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
+from tests.support.waiting_sync import until
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
-NAMES = {
-    name: f"strands_native.py:{name}" for name in ("pays", "together", "asks", "notes", "line", "asking", "nested")
-}
+OWN = ("pays", "together", "asks", "notes", "holds", "holding", "line", "asking", "nested")
+NAMES = {name: f"strands_native.py:{name}" for name in OWN}
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,42 @@ def test_a_graph_goes_on_at_the_node_that_died(thread: VictimThread, dies: str) 
     assert [did[f"began {name}"] for name in "abc"] == [2 if name == dies else 1 for name in "abc"]
     assert thread.values()["order"] == ["a", "b", "c"]
     assert thread.values()["text"] == "c is done."
+
+
+@pytest.mark.parametrize("agent, first", [("holds", "hold"), ("holding", "b")])
+def test_after_a_cancel_a_new_input_works(thread: VictimThread, agent: str, first: str) -> None:
+    started = thread.client.runs.create(thread.id, agent, input="Go.")
+    thread.until_it(f"began {first}")
+    thread.client.runs.cancel(thread.id, started["run_id"])
+    assert thread.ended(str(started["run_id"]))["status"] == "interrupted"
+    thread.tell("gate")
+    run(thread, agent, "Go again.")
+    if agent == "holds":
+        assert thread.values()["text"] == "Held."
+        assert "may or may not have taken effect" in json.dumps(thread.values()["messages"])
+    else:
+        assert thread.values()["order"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("agent, first, then", [("holds", "hold", "after"), ("holding", "b", "c")])
+def test_a_host_that_stops_hands_the_run_over_and_nothing_is_done_twice(
+    zygote_project: Project, agent: str, first: str, then: str
+) -> None:
+    zygote_project.names = {agent: NAMES[agent]}
+    old = zygote_project.new_host(command="serve", FOLDER=str(zygote_project.folder)).start()
+    thread = VictimThread(zygote_project, old)
+    started = thread.client.runs.create(thread.id, agent, input="Go.")
+    thread.until_it(f"began {first}")
+    new = zygote_project.new_host(command="serve", FOLDER=str(zygote_project.folder)).start()
+    thread.on(new)
+    old.tell()
+    until(lambda: httpx.get(f"{old.url}/ok").status_code == 503)
+    thread.tell("gate")
+    ended = thread.ended(str(started["run_id"]), seconds=60)
+    assert endings(ended) == ["host_stopped", "completed"], thread.told()
+    assert [thread.did()[f"{what} {name}"] for name in (first, then) for what in ("began", "did")] == [1] * 4
+    for host in (old, new):
+        host.stop()
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

@@ -26,6 +26,15 @@ def work(note: str) -> str:
     return f"worked {note}"
 
 
+@tool
+def hold(note: str) -> str:
+    """Work until the test says that it is over."""
+    effect(f"began {note}")
+    signs.wait_for("gate")
+    effect(f"did {note}")
+    return "held"
+
+
 @tool(context=True)
 def approve(what: str, tool_context: ToolContext) -> str:
     """Ask a person."""
@@ -41,7 +50,7 @@ def note() -> str:
     return "noted"
 
 
-def agent(*script: Any, name: str = "agent", tools: Any = (work, approve, note)) -> Agent:
+def agent(*script: Any, name: str = "agent", tools: Any = (work, hold, approve, note)) -> Agent:
     return Agent(model=ScriptedModel(list(script)), tools=list(tools), name=name, agent_id=name, callback_handler=None)
 
 
@@ -59,6 +68,20 @@ pays = Agent(
 together = agent([call("work", note="left"), call("work", note="right")], "Both.")
 asks = agent(["Let me see.", call("approve", what="refund")], "Well.", "Fine.")
 notes = agent(call("note"), "Noted.", "You are Bob.")
+
+
+holds = agent(call("hold", note="hold"), call("work", note="after"), "Held.", "And on.")
+
+
+def holding():  # type: ignore[no-untyped-def]
+    """A graph whose second node holds."""
+    builder = GraphBuilder()
+    builder.add_node(node("a"), "a")
+    builder.add_node(agent(call("hold", note="b"), "b is done.", name="b"), "b")
+    builder.add_node(node("c"), "c")
+    builder.add_edge("a", "b")
+    builder.add_edge("b", "c")
+    return builder.build()
 
 
 def line():  # type: ignore[no-untyped-def]
