@@ -8,6 +8,7 @@ without effect (strands-agents/harness-sdk#3076). So each part is taken for itse
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import cast
 
 from strands import Agent, Snapshot
@@ -103,40 +104,57 @@ def load_agent(agent: Agent, state: Mapping[str, Json]) -> None:
 # --- graphs and swarms ------------------------------------------------------------------------------------------------
 
 
-def take_orchestrator(orchestrator: Orchestrator, agents: Mapping[str, State], above: str = "") -> State:
+Batches = Mapping[int, AbstractSet[str]]
+"""By the id() of a graph: the nodes that it runs side by side now, those of them included that have ended."""
+
+
+def take_orchestrator(
+    orchestrator: Orchestrator, agents: Mapping[str, State], batches: Batches, above: str = ""
+) -> State:
     """A graph or swarm, with what its nodes run; `agents`: the state of each agent, by its node's path."""
     nodes = State()
     for node_id, node in orchestrator.nodes.items():
         path = f"{above}{node_id}"
         if isinstance(node.executor, Graph | Swarm):
-            nodes[node_id] = take_orchestrator(node.executor, agents, f"{path}/")
+            nodes[node_id] = take_orchestrator(node.executor, agents, batches, f"{path}/")
         elif path in agents:
             nodes[node_id] = agents[path]
     state = _plain(orchestrator.serialize_state())
     if isinstance(orchestrator, Graph):
-        _complete_interrupts(orchestrator, state)
+        _complete_interrupts(orchestrator, state, batches.get(id(orchestrator), frozenset()))
     return {"state": state, "nodes": nodes}
 
 
-def _complete_interrupts(graph: Graph, state: State) -> None:
-    """Let a state that is taken while the interrupted nodes run again say which of them still have to.
+def _complete_interrupts(graph: Graph, state: State, batch: AbstractSet[str]) -> None:
+    """Let a state that is taken while a question waits, and other nodes run, say which of them still have to.
 
-    Strands drops the interrupts when all of those nodes have ended, and knows of none before that: restored in
-    between, the graph would take itself for finished and run nothing (Strands 1.62).
+    Strands says so when all of them have ended, and not before: restored in between, the graph would fail for lack of
+    it, or take itself for finished and run nothing (Strands 1.62). A node that was under way is listed as interrupted:
+    Strands runs those, and no others.
     """
     interrupts = cast("State", cast("State", state["_internal_state"])["interrupt_state"])
-    if not interrupts["activated"] or graph.state.status is not Status.EXECUTING:
+    if not interrupts["activated"]:
         return
     context = cast("State", interrupts["context"])
-    asked = [node_id for node_id in context if node_id in graph.nodes]
-    over = [node_id for node_id in asked if graph.nodes[node_id].execution_status is Status.COMPLETED]
+    status = {node_id: node.execution_status for node_id, node in graph.nodes.items()}
+    asked = [node_id for node_id in context if node_id in status]
+    left = [node_id for node_id in asked if status[node_id] is not Status.COMPLETED]
+    left += [node_id for node_id in status if status[node_id] in _UNDER_WAY and node_id not in left]
+    over = [node_id for node_id in status if node_id in batch and status[node_id] is Status.COMPLETED]
     before = cast("list[str]", context.get("completed_nodes") or [])
-    left = [node_id for node_id in asked if node_id not in over]
     if left:
         state["interrupted_nodes"] = cast("list[Json]", left)
         context["completed_nodes"] = cast("list[Json]", list(dict.fromkeys([*before, *over])))
     else:
         interrupts.update(activated=False, interrupts={}, context={})
+
+
+_UNDER_WAY = (Status.DISPATCHED, Status.EXECUTING)
+
+
+def batch_of(graph: Graph) -> set[str]:
+    """The nodes that it is about to run, or runs, side by side."""
+    return {node_id for node_id, node in graph.nodes.items() if node.execution_status in _UNDER_WAY}
 
 
 def load_orchestrator(orchestrator: Orchestrator, state: Mapping[str, Json]) -> None:

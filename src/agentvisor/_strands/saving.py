@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from strands import Agent
-from strands.hooks import AfterNodeCallEvent, AfterToolCallEvent, BeforeInvocationEvent, HookOrder, MessageAddedEvent
+from strands.hooks import (
+    AfterNodeCallEvent,
+    AfterToolCallEvent,
+    BeforeInvocationEvent,
+    BeforeNodeCallEvent,
+    HookOrder,
+    MessageAddedEvent,
+)
 from strands.multiagent import Swarm
 from strands.multiagent.base import Status
 from strands.multiagent.graph import Graph
@@ -17,6 +24,7 @@ from agentvisor._strands.envelope import UNDER_WAY, Saved
 from agentvisor._strands.parts import (
     Orchestrator,
     Subject,
+    batch_of,
     executors,
     has_failed,
     take_agent,
@@ -108,16 +116,34 @@ class NodeSaves:
         self._agents = {path: one for path, one in executors(orchestrator) if isinstance(one, Agent)}
         self._taken = {path: take_agent(agent) for path, agent in self._agents.items()}
         self._paths = {id(orchestrator): ""}
+        self._batches = dict[int, set[str]]()
+        self._begun = dict[int, set[str]]()
+        """The nodes of each batch that have begun."""
         self.latest = run
-        orchestrator.hooks.add_callback(AfterNodeCallEvent, self._ended, order=HookOrder.SDK_FIRST)
+        self._watch(orchestrator)
         for path, one in executors(orchestrator):
             if isinstance(one, Graph | Swarm):
                 self._paths[id(one)] = f"{path}/"
-                one.hooks.add_callback(AfterNodeCallEvent, self._ended, order=HookOrder.SDK_FIRST)
+                self._watch(one)
+
+    def _watch(self, orchestrator: Orchestrator) -> None:
+        orchestrator.hooks.add_callback(BeforeNodeCallEvent, self._begins, order=HookOrder.SDK_FIRST)
+        orchestrator.hooks.add_callback(AfterNodeCallEvent, self._ended, order=HookOrder.SDK_FIRST)
 
     def state(self) -> State:
         self._taken = {path: take_agent(agent) for path, agent in self._agents.items()}
-        return take_orchestrator(self._orchestrator, self._taken)
+        return take_orchestrator(self._orchestrator, self._taken, self._batches)
+
+    def _begins(self, event: BeforeNodeCallEvent) -> None:
+        graph = event.source
+        if not isinstance(graph, Graph):
+            return
+        begun = self._begun.setdefault(id(graph), set())
+        # No node begins twice in a batch, and a batch is known before the first of it begins.
+        if event.node_id in begun or event.node_id not in self._batches.get(id(graph), ()):
+            self._batches[id(graph)] = batch_of(graph)
+            begun.clear()
+        begun.add(event.node_id)
 
     async def _ended(self, event: AfterNodeCallEvent) -> None:
         source = event.source
@@ -133,5 +159,5 @@ class NodeSaves:
             # A graph that is a node is over with this one, and its node is about to say so: stored in between, it would
             # begin anew.
             return
-        self.latest = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken))
+        self.latest = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken, self._batches))
         await self._save(UNDER_WAY, self.latest.to_json())

@@ -1,5 +1,6 @@
 """A Strands agent goes on where it was, whatever became of the run before: finished, failed, crashed, or asking."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -463,3 +464,38 @@ async def test_effects_are_told_apart_by_tool_use_and_those_of_an_inner_agent_by
     assert (outer["call_1_1"], outer["call_1_2"]) == ("tool/call_1_1/", "tool/call_1_2/")
     inner = thread.subject.tool_registry.registry["inner"].agent
     assert "tool/call_2_1/" in str(inner.messages)
+
+
+async def test_an_inner_agent_that_was_in_the_middle_of_its_turn_begins_that_turn_again_once() -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Be in the middle of something until the process has died."""
+        done.append("slow")
+        begun.set()
+        await asyncio.sleep(0.2)
+        return "slow"
+
+    @tool
+    async def quick() -> str:
+        """Be done while the other is not."""
+        await begun.wait()
+        return "quick"
+
+    def made() -> Agent:
+        inner = agent("Before.", call("slow"), "Inner.", tools=[slow], name="inner", agent_id="inner")
+        script = [call("inner", input="0"), "First.", [call("inner", input="1"), call("quick")], "Done."]
+        return agent(*script, tools=[inner.as_tool(preserve_context=True), quick])
+
+    thread = StrandsThread(made)
+    await thread.run("Go.")
+    await thread.run("Go on.", dies_after=3)
+    assert list(thread.last("strands.run")["results"]) == ["call_3_2"]
+    ended = await thread.run("Go on.", run_id="run-2")
+    assert ended is not None
+    assert ended.output["text"] == "Done."
+    assert results(thread)["call_3_1"] == "Inner.\n"
+    inner = thread.subject.tool_registry.registry["inner"].agent
+    assert [one["content"][0].get("text") for one in inner.messages] == ["0", "Before.", "1", None, None, "Inner."]
+    assert done == ["slow", "slow"]

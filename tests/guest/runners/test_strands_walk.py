@@ -33,6 +33,10 @@ def ask(note: str, tool_context: ToolContext) -> str:
     return str(answer)
 
 
+class Broken(Exception):
+    """What the model raises here; whatever else is raised is a fault of ours."""
+
+
 class Model(ScriptedModel):
     """Does what the last input says, one tool call after the other, and refuses a conversation as a provider does."""
 
@@ -41,7 +45,7 @@ class Model(ScriptedModel):
         said = messages[texts[-1]]["content"][0]["text"]
         after = sum(one["role"] == "assistant" for one in messages[texts[-1] :])
         if breaks and said.startswith("fail") and after == int(said[4]):
-            raise LookupError(breaks.pop())
+            raise Broken(breaks.pop())
         kinds = {"work": "work", "both": "ask work", "asks": "ask ask", "fail": "work"}.get(said[:4], "")
         calls = [call(kind, note=f"{said}.{number}") for number, kind in enumerate(kinds.split())]
         self._script = [""] * sum(one["role"] == "assistant" for one in messages)
@@ -104,7 +108,7 @@ class Walk:
                 assert answers is not None
                 assert not set(answers) & {one.id for one in self.thread.waiting}
                 return
-            except (LookupError, RunFailed):
+            except (Broken, RunFailed):
                 if given is not None:
                     self.failed.add(given)
                 return
