@@ -87,7 +87,7 @@ def beginning(owner: Owner, given: Given, base: Saved | None, under_way: Saved |
     if found.phase is Phase.FINISHED and not given.has_answers:
         return Beginning(found, "nothing", "nothing", found.origin, is_over=True)
     check_nodes(found, owner)
-    new = replace(left, phase=Phase.LEFT) if left is not None else None
+    new = replace(left, phase=Phase.LEFT, outcome={}) if left is not None else None
     return Beginning(found, given.took, given.took, found.origin, new)
 
 

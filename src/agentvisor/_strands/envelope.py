@@ -68,10 +68,12 @@ class Saved:
     results: dict[str, Json] = field(default_factory=dict[str, Json])
     """Of tools that were finished while others that were called with them were not: tool-use id to tool result."""
     outcome: dict[str, Json] = field(default_factory=dict[str, Json])
-    """What the run came to: {"output"} or {"error"}."""
+    """What the run came to: the fields of its output but the messages, or {"error"}."""
 
     def to_json(self) -> dict[str, Json]:
-        return {
+        """In a form that is shown as the thread's values: the conversation and what came of it on top."""
+        messages, rest = _without_messages(self.state)
+        envelope: dict[str, Json] = {
             "framework": FRAMEWORK,
             "version": VERSION,
             "kind": self.owner.kind,
@@ -82,10 +84,29 @@ class Saved:
             "took": self.took,
             "origin": self.origin,
             "covers": self.covers,
-            "state": self.state,
+            "state": rest,
             "results": self.results,
-            "outcome": self.outcome,
         }
+        shown: dict[str, Json] = {} if messages is None else {"messages": messages}
+        return {**shown, **self.outcome, FRAMEWORK: envelope}
+
+
+def _without_messages(state: dict[str, Json] | None) -> tuple[Json, dict[str, Json] | None]:
+    """The messages of an agent's state, and the rest of it."""
+    if state is None or "snapshot" not in state:
+        return None, state
+    snapshot = cast("dict[str, Json]", state["snapshot"])
+    data = dict(cast("dict[str, Json]", snapshot["data"]))
+    messages = data.pop("messages", None)
+    return messages, {**state, "snapshot": {**snapshot, "data": data}}
+
+
+def _with_messages(state: dict[str, Json] | None, messages: Json) -> dict[str, Json] | None:
+    if state is None or "snapshot" not in state:
+        return state
+    snapshot = cast("dict[str, Json]", state["snapshot"])
+    data = cast("dict[str, Json]", snapshot["data"])
+    return {**state, "snapshot": {**snapshot, "data": {"messages": messages, **data}}}
 
 
 HOW = (
@@ -106,14 +127,15 @@ def read(stored: Json, owner: Owner) -> Saved | None:
     """
     if stored is None:
         return None
-    if not isinstance(stored, dict) or stored.get("framework") != FRAMEWORK:
+    envelope = stored.get(FRAMEWORK) if isinstance(stored, dict) else None
+    if not isinstance(stored, dict) or not isinstance(envelope, dict) or envelope.get("framework") != FRAMEWORK:
         raise incompatible(owner, f"what is saved as {ENDED!r} is not a state of Strands")
-    if stored.get("version") != VERSION:
+    if envelope.get("version") != VERSION:
         raise incompatible(
-            owner, f"its version is {stored.get('version')!r}, and this AgentVisor reads version {VERSION}"
+            owner, f"its version is {envelope.get('version')!r}, and this AgentVisor reads version {VERSION}"
         )
     try:
-        saved = _read(stored)
+        saved = _read(envelope, stored)
     except (KeyError, TypeError, ValueError) as error:
         raise incompatible(owner, f"it is not complete ({error!r})") from error
     if (saved.owner.kind, saved.owner.id) != (owner.kind, owner.id):
@@ -121,21 +143,21 @@ def read(stored: Json, owner: Owner) -> Saved | None:
     return saved
 
 
-def _read(stored: Mapping[str, Json]) -> Saved:
-    state, results, outcome = stored["state"], stored["results"], stored["outcome"]
-    if not (isinstance(state, dict | None) and isinstance(results, dict) and isinstance(outcome, dict)):
-        raise TypeError("state, results, outcome")
-    nodes = tuple(str(node) for node in cast("list[Json]", stored["nodes"]))
+def _read(envelope: Mapping[str, Json], stored: Mapping[str, Json]) -> Saved:
+    state, results = envelope["state"], envelope["results"]
+    if not (isinstance(state, dict | None) and isinstance(results, dict)):
+        raise TypeError("state, results")
+    nodes = tuple(str(node) for node in cast("list[Json]", envelope["nodes"]))
     return Saved(
-        owner=Owner(cast("Kind", stored["kind"]), str(stored["id"]), nodes),
-        run_id=str(stored["run_id"]),
-        phase=Phase(str(stored["phase"])),
-        took=cast("Took", stored["took"]),
-        origin=str(stored["origin"]),
-        covers=str(stored["covers"]),
-        state=state,
+        owner=Owner(cast("Kind", envelope["kind"]), str(envelope["id"]), nodes),
+        run_id=str(envelope["run_id"]),
+        phase=Phase(str(envelope["phase"])),
+        took=cast("Took", envelope["took"]),
+        origin=str(envelope["origin"]),
+        covers=str(envelope["covers"]),
+        state=_with_messages(state, stored.get("messages")),
         results=results,
-        outcome=outcome,
+        outcome={name: value for name, value in stored.items() if name not in ("messages", FRAMEWORK)},
     )
 
 

@@ -13,24 +13,24 @@ MAX_MESSAGES = 1_000_000
 """Bytes of the messages in an output, the newest first: the whole conversation is in what is saved."""
 
 
-def agent_output(state: Mapping[str, Json], stop_reason: str, structured: Json = None) -> State:
+def agent_outcome(state: Mapping[str, Json], stop_reason: str, structured: Json = None) -> State:
     """Of an agent, from its state at the end."""
-    data = cast("State", cast("State", state["snapshot"])["data"])
-    messages = cast("list[State]", data.get("messages") or [])
+    messages = _messages(state)
+    outcome: State = {"text": text_of(messages[-1]) if messages else "", "stop_reason": stop_reason}
+    return outcome if structured is None else {**outcome, "structured_output": structured}
+
+
+def output_of(state: Mapping[str, Json] | None, outcome: State) -> State:
+    """What is told of a run: its outcome, with an agent's conversation."""
+    if state is None or "snapshot" not in state:
+        return outcome
+    messages = _messages(state)
     shown = _newest(messages)
-    output: State = {
-        "messages": cast("list[Json]", shown),
-        "text": text_of(messages[-1]) if messages else "",
-        "stop_reason": stop_reason,
-    }
-    if len(shown) < len(messages):
-        output["messages_left_out"] = len(messages) - len(shown)
-    if structured is not None:
-        output["structured_output"] = structured
-    return output
+    left_out: State = {"messages_left_out": len(messages) - len(shown)} if len(shown) < len(messages) else {}
+    return {"messages": cast("list[Json]", shown), **outcome, **left_out}
 
 
-def orchestrator_output(state: Mapping[str, Json], status: str) -> State:
+def orchestrator_outcome(state: Mapping[str, Json], status: str) -> State:
     """Of a graph or swarm."""
     own = cast("State", state["state"])
     results = cast("Mapping[str, State]", own.get("node_results") or {})
@@ -42,6 +42,11 @@ def orchestrator_output(state: Mapping[str, Json], status: str) -> State:
         "nodes": cast("Json", texts),
         "order": cast("list[Json]", order),
     }
+
+
+def _messages(state: Mapping[str, Json]) -> list[State]:
+    data = cast("State", cast("State", state["snapshot"])["data"])
+    return cast("list[State]", data.get("messages") or [])
 
 
 def text_of(message: Mapping[str, Json]) -> str:

@@ -35,7 +35,7 @@ from agentvisor._strands.parts import (
 from agentvisor._strands.turns import State
 from agentvisor.protocol.metadata import Json
 
-Save = Callable[[str, dict[str, Json]], Awaitable[object]]
+Save = Callable[[str, Saved], Awaitable[object]]
 """Stores what is saved under a key, durably when it returns."""
 
 
@@ -104,7 +104,7 @@ class AgentSaves:
 
     async def _store(self, saved: Saved) -> None:
         self.latest = saved
-        await self._save(UNDER_WAY, saved.to_json())
+        await self._save(UNDER_WAY, saved)
 
 
 class NodeSaves:
@@ -160,4 +160,4 @@ class NodeSaves:
             # begin anew.
             return
         self.latest = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken, self._batches))
-        await self._save(UNDER_WAY, self.latest.to_json())
+        await self._save(UNDER_WAY, self.latest)

@@ -133,7 +133,7 @@ async def test_wherever_the_process_dies_the_run_goes_on_with_what_is_not_done(s
 async def test_a_tool_that_was_finished_beside_one_that_was_not_is_not_run_again() -> None:
     thread = StrandsThread(lambda: agent([call("pay", note="a"), call("pay", note="b")], "Paid."))
     await thread.run("Pay.", dies_after=3)
-    kept = thread.last("strands.run")["results"]
+    kept = thread.last("strands.run")["strands"]["results"]
     before = list(done)
     ended = await thread.run("Pay.", run_id="run-1")
     assert ended is not None
@@ -167,7 +167,7 @@ async def test_an_input_of_several_messages_is_in_as_a_whole_or_not() -> None:
     thread = StrandsThread(lambda: agent("Hello."))
     given = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
     await thread.run(given, dies_after=1)
-    assert len(thread.last("strands.run")["state"]["snapshot"]["data"]["messages"]) == 3
+    assert len(thread.last("strands.run")["messages"]) == 3
 
 
 async def test_a_host_that_leaves_gets_the_run_between_two_steps() -> None:
@@ -358,9 +358,9 @@ async def test_a_state_that_does_not_fit_is_one_error_and_stays() -> None:
     good = thread.last("strands")
 
     def changed(**more: Any) -> dict[str, Any]:
-        return {**good, **more}
+        return {**good, "strands": {**good["strands"], **more}}
 
-    snapshot = good["state"]["snapshot"]
+    snapshot = good["strands"]["state"]["snapshot"]
     for stored in (
         changed(version=2), changed(kind="graph"), changed(id="other"), changed(framework="adk"), changed(phase="x"),
         changed(state={"snapshot": {**snapshot, "schema_version": "9"}, "tools": {}}),
@@ -491,7 +491,7 @@ async def test_an_inner_agent_that_was_in_the_middle_of_its_turn_begins_that_tur
     thread = StrandsThread(made)
     await thread.run("Go.")
     await thread.run("Go on.", dies_after=3)
-    assert list(thread.last("strands.run")["results"]) == ["call_3_2"]
+    assert list(thread.last("strands.run")["strands"]["results"]) == ["call_3_2"]
     ended = await thread.run("Go on.", run_id="run-2")
     assert ended is not None
     assert ended.output["text"] == "Done."

@@ -61,7 +61,7 @@ def made() -> Agent:
 def inputs(thread: StrandsThread) -> list[str]:
     return [
         block["text"]
-        for one in thread.last("strands")["state"]["snapshot"]["data"]["messages"]
+        for one in thread.last("strands")["messages"]
         if one["role"] == "user"
         for block in one["content"]
         if "text" in block

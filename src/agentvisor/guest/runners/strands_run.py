@@ -20,7 +20,7 @@ from agentvisor._strands.beginning import Beginning, Given, beginning
 from agentvisor._strands.envelope import ENDED, UNDER_WAY, Owner, Phase, Saved, incompatible, read
 from agentvisor._strands.giving import prompt_of
 from agentvisor._strands.node_scope import scope_nodes
-from agentvisor._strands.output import agent_output, orchestrator_output
+from agentvisor._strands.output import agent_outcome, orchestrator_outcome, output_of
 from agentvisor._strands.parts import Subject, agents_of, has_failed, load_agent, load_orchestrator, owner_of
 from agentvisor._strands.saving import Saving, saving
 from agentvisor._strands.tool_scope import ToolScope
@@ -69,7 +69,7 @@ class Run:
             if begun.gives == "nothing" and loads is base and loads.phase is Phase.PAUSED:
                 return self._told_again(loads)
         if begun.new_base is not None:
-            await self._save(ENDED, begun.new_base.to_json())
+            await self._save(ENDED, begun.new_base)
         covers = under_way.run_id if under_way is not None else ""
         mark = Saved(owner, order.run_id, Phase.RUNNING, begun.took, begun.origin, covers)
         if loads is not None and loads.run_id == order.run_id:
@@ -116,7 +116,7 @@ class Run:
             raise incompatible(self._owner, f"Strands says {type(error).__name__}: {error}") from error
 
     def _over(self, state: State) -> State | None:
-        """The output, where nothing is left to do from that state: its process ended at the last word."""
+        """What it came to, where nothing is left to do from that state: its process ended at the last word."""
         if turns.waits(state):
             return None
         if isinstance(self._subject, Agent):
@@ -127,11 +127,11 @@ class Run:
                 # What the answer was to be made into was not stored: the model is asked again.
                 self._subject.messages.pop()
                 return None
-            return agent_output(state, "end_turn")
+            return agent_outcome(state, "end_turn")
         own = cast("State", state["state"])
         if own.get("next_nodes_to_execute") or own.get("status") != Status.EXECUTING.value:
             return None
-        return orchestrator_output(state, Status.COMPLETED.value)
+        return orchestrator_outcome(state, Status.COMPLETED.value)
 
     @property
     def _structured(self) -> bool:
@@ -150,9 +150,9 @@ class Run:
             raise RunFailed(f"the run has failed before: {saved.outcome.get('error')}")
         if saved.phase is Phase.PAUSED and saved.state is not None:
             self._host.report(asked(open_interrupts(saved.state), saved.state))
-            return Ended(saved.outcome.get("output"), paused=True)
+            return Ended(output_of(saved.state, saved.outcome), paused=True)
         self._host.report([])
-        return Ended(saved.outcome.get("output"), completed=True)
+        return Ended(output_of(saved.state, saved.outcome), completed=True)
 
     # --- the run itself ----------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Run:
             own = error.original_exception if isinstance(error, EventLoopException) else error
             with suppress(AgentVisorError):
                 failed = replace(saves.latest, phase=Phase.FAILED, outcome={"error": f"{type(own).__name__}: {own}"})
-                await self._save(UNDER_WAY, failed.to_json())
+                await self._save(UNDER_WAY, failed)
             raise own from own.__cause__
 
     async def _result(self, prompt: object) -> Result | None:
@@ -211,26 +211,26 @@ class Run:
         if isinstance(result, AgentResult):
             structured = result.structured_output
             shown = cast("Json", structured.model_dump(mode="json")) if structured is not None else None
-            output = agent_output(state, result.stop_reason, shown)
+            outcome = agent_outcome(state, result.stop_reason, shown)
         else:
-            output = orchestrator_output(state, result.status.value)
+            outcome = orchestrator_outcome(state, result.status.value)
         if not _is_interrupted(result):
-            return await self._finish(latest, state, output)
-        paused = replace(latest, phase=Phase.PAUSED, state=state, results={}, outcome={"output": output})
-        await self._save(ENDED, paused.to_json())
+            return await self._finish(latest, state, outcome)
+        paused = replace(latest, phase=Phase.PAUSED, state=state, results={}, outcome=outcome)
+        await self._save(ENDED, paused)
         self._host.report(asked(result.interrupts or [], state))
-        return Ended(output, paused=True)
+        return Ended(output_of(state, outcome), paused=True)
 
-    async def _finish(self, mark: Saved, state: State, output: State) -> Ended:
-        saved = replace(mark, phase=Phase.FINISHED, state=state, results={}, outcome={"output": output})
-        await self._save(ENDED, saved.to_json())
-        return Ended(output, completed=True)
+    async def _finish(self, mark: Saved, state: State, outcome: State) -> Ended:
+        saved = replace(mark, phase=Phase.FINISHED, state=state, results={}, outcome=outcome)
+        await self._save(ENDED, saved)
+        return Ended(output_of(state, outcome), completed=True)
 
-    async def _save(self, key: str, saved: dict[str, Json]) -> None:
-        await self._host.save(key, saved)
-        state = saved["state"]
+    async def _save(self, key: str, saved: Saved) -> None:
+        await self._host.save(key, saved.to_json())
+        state = saved.state
         is_new = key == ENDED or state is not None
-        if self._asks and is_new and not (isinstance(state, dict) and turns.waits(state)):
+        if self._asks and is_new and not (state is not None and turns.waits(state)):
             # They were answered, or given up: whatever becomes of this run, nobody can answer them again.
             self._asks = False
             self._host.report([])
