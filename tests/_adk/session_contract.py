@@ -147,7 +147,10 @@ async def sessions_are_copies_of_their_own(service: Service) -> None:
 async def events_come_back_equal_and_in_order(service: Service) -> None:
     session = await service.create_session(**ME, session_id="s")
     call = types.FunctionCall(id="c", name="pay", args={"n": 1, "deep": [{"x": None}]})
-    parts = [types.Part(function_call=call), types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\x00\xff"))]
+    parts = [
+        types.Part(function_call=call),
+        types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\x00\xff")),
+    ]
     whole = Event(
         author="agent",
         invocation_id="i",

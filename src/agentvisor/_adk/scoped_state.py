@@ -1,4 +1,4 @@
-"""State by its prefix: `app:` is an app's, `user:` a user's of it, `temp:` an invocation's, anything else a session's."""
+"""State by its prefix: `app:` is an app's, `user:` its user's, `temp:` an invocation's, all else a session's."""
 
 from __future__ import annotations
 

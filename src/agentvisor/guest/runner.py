@@ -26,12 +26,16 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.langgraph import run_graph
 
             return run_graph
+        case "adk":
+            from agentvisor.guest.runners.adk import run_adk
+
+            return run_adk
         case "function":
             from agentvisor.guest.runners.function import run_function
 
             return run_function
         case unknown:
-            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph or function")
+            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, adk or function")
 
 
 def told_framework(agent: object) -> str:
@@ -39,6 +43,8 @@ def told_framework(agent: object) -> str:
     kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
     if any(_is_of("langgraph", kind.__module__) for kind in kinds):
         return "langgraph"
+    if any(_is_of("google.adk", kind.__module__) for kind in kinds) or _makes_adk_agents(agent):
+        return "adk"
     return "langgraph" if _makes_graphs(agent) else "function"
 
 
@@ -60,6 +66,26 @@ def _is_graph(returned: object) -> bool:
         return any(returned.split("[")[0].rpartition(".")[2] == name for name in _GRAPH_TYPES)
     module = getattr(returned, "__module__", "")
     return isinstance(module, str) and _is_of("langgraph", module)
+
+
+_ADK_TYPES = ("App", "Agent", "LlmAgent", "BaseAgent", "SequentialAgent", "ParallelAgent", "LoopAgent", "Workflow")
+
+
+def _makes_adk_agents(agent: object) -> bool:
+    """Whether it is a function that says it makes an agent of ADK."""
+    if not inspect.isroutine(agent):
+        return False
+    returned = inspect.signature(agent).return_annotation
+    if isinstance(returned, str):
+        # Annotations may be text; some of these names are other frameworks' too, so the module has to know ADK.
+        known = getattr(agent, "__globals__", {}).get(returned.split(".")[0])
+        return returned.rpartition(".")[2] in _ADK_TYPES and _is_of("google.adk", _module_of(known))
+    return _is_of("google.adk", _module_of(returned))
+
+
+def _module_of(named: object) -> str:
+    module = getattr(named, "__name__" if inspect.ismodule(named) else "__module__", "")
+    return module if isinstance(module, str) else ""
 
 
 def _is_of(package: str, module: str) -> bool:

@@ -1,0 +1,85 @@
+"""The sessions of one run: what a restarted attempt tells again is not stored again, and early answers are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from google.adk.events.event import Event
+from google.adk.sessions.session import Session
+
+from agentvisor._adk.session_service import AgentVisorSessionService
+from agentvisor._adk.stored_session import SessionKey, StoredSession, prefix_of
+from agentvisor._adk.thread_store import ThreadStore
+from agentvisor.guest.runners.adk_json import has_parts
+from agentvisor.guest.runners.adk_questions import Question
+from agentvisor.protocol.metadata import Json
+
+
+class RunSessions(AgentVisorSessionService):
+    """Of the thread that the run is on."""
+
+    def __init__(self, run_id: str, store: ThreadStore) -> None:
+        super().__init__(store=store)
+        self._run_id = run_id
+
+    goes_on = False
+    """An earlier attempt has begun the invocation.
+
+    A workflow then tells again where it is and what its nodes gave out. Stored once more, that would stand between a
+    call and what became of it, and ADK would take the call for one that waits.
+    """
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if self.goes_on and _is_told(event, session.events):
+            return event
+        return await super().append_event(session, event)
+
+    async def of_thread(self, app: str, thread_id: str) -> StoredSession | None:
+        """The app's session that is named like the thread, whoever its user is."""
+        for name in await self._store.keys(prefix_of(app)):
+            entry = await self._store.entry(name)
+            if entry is not None and (stored := StoredSession(entry)).key.id == thread_id:
+                return stored
+        return None
+
+    # --- answers that came before the rest ---------------------------------------------------------------------------
+
+    async def kept_answers(self, key: SessionKey, questions: Sequence[Question]) -> dict[str, Json]:
+        """By the ids of these questions."""
+        entry = await self._store.entry(_answers(key))
+        kept = cast("Mapping[str, Json]", entry.value if entry is not None else {})
+        return {one.id: kept[_name(one)] for one in questions if _name(one) in kept}
+
+    async def keep_answers(self, key: SessionKey, answers: Sequence[tuple[Question, Json]]) -> None:
+        """Until all others are there."""
+        if answers:
+            await self._store.update(_answers(key), {_name(question): answer for question, answer in answers})
+
+    async def forget_answers(self, key: SessionKey) -> None:
+        """They are in the session, or were given up."""
+        await self._store.delete(_answers(key))
+
+
+def _answers(key: SessionKey) -> str:
+    return f"answers/{key}"
+
+
+def _name(question: Question) -> str:
+    # A workflow may ask under the same id again: the event is another one.
+    return f"{question.event.id}/{question.id}"
+
+
+def _is_told(event: Event, events: Sequence[Event]) -> bool:
+    """Whether it says nothing but where an agent is, or what a node gave out, and that stands there already."""
+    actions = event.actions
+    if has_parts(event) or actions.state_delta or actions.artifact_delta or actions.end_of_agent:
+        return False
+    before = [one for one in events if one.invocation_id == event.invocation_id]
+    if actions.agent_state is not None:
+        states = [one.actions.agent_state for one in before if one.author == event.author]
+        return next((one for one in reversed(states) if one is not None), None) == actions.agent_state
+    if event.output is None:
+        return False
+    given = [one for one in before if one.node_info.path == event.node_info.path]
+    return any(one.output == event.output or one.node_info.message_as_output for one in given)
