@@ -56,7 +56,7 @@ class ThreadKeys:
     async def update(self, key: str, changes: Mapping[str, object]) -> int:
         return await self._store.aupdate(key, changes, scope=SCOPE, thread_id=self._thread_id)
 
-    async def append(self, key: str, item: object, expected_revision: int) -> int:
+    async def append(self, key: str, item: object, expected_revision: int | None = None) -> int:
         return await self._store.aappend(
             key, item, expected_revision=expected_revision, scope=SCOPE, thread_id=self._thread_id
         )

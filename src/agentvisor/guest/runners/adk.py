@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from functools import partial
 from typing import cast
 
 from google.adk.agents.run_config import RunConfig
@@ -22,9 +23,11 @@ from agentvisor.guest.events import Events
 from agentvisor.guest.runners import adk_json
 from agentvisor.guest.runners.adk_app import app_of
 from agentvisor.guest.runners.adk_goes_on import GoesOn
-from agentvisor.guest.runners.adk_invocation import Invocation, invocation_of
+from agentvisor.guest.runners.adk_invocation import Invocation, append, gives_up, invocation_of
+from agentvisor.guest.runners.adk_lost_requests import lost_requests
 from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.runners.adk_sessions import RunSessions
+from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, unfinished_calls
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug"}
@@ -60,27 +63,54 @@ class _Run:
     async def run(self, agent: object) -> Outcome:
         app = await app_of(agent, self._task.spec.agent, self._plugin)
         key = await self._key(app.name)
-        stored = await self._sessions.stored(key)
-        invocation = await invocation_of(self._task, self._sessions, key, stored)
-        drained = False
-        if invocation is not None:
-            self._sessions.goes_on = invocation.message is None
-            self._plugin.stored = set(stored.event_ids) if stored and invocation.message is None else set()
-            async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
-                try:
-                    drained = await self._drain(runner, key, invocation)
-                except Exception as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
-                    # What was answered is answered, though nothing came of it.
-                    self._report(await self._sessions.stored(key))
-                    raise _cleared(error)  # noqa: B904 (it is the same one)
-                finally:
-                    self._events.flush()
+        self._plugin.long_running = partial(self._sessions.add_started, key)
+        async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
+            try:
+                await self._finish_calls(runner, key)
+                invocation = await invocation_of(self._task, self._sessions, key, await self._sessions.stored(key))
+                drained = invocation is not None and await self._drain(runner, key, invocation)
+            except Exception as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
+                # What was answered is answered, though nothing came of it.
+                self._report(await self._sessions.stored(key))
+                raise _cleared(error)  # noqa: B904 (it is the same one)
+            finally:
+                self._events.flush()
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return await self._ended(await self._sessions.stored(key))
 
+    async def _finish_calls(self, runner: Runner, key: SessionKey) -> None:
+        """Make the calls again that an earlier process had not finished beside one that waits."""
+        await self._ask_again(key)
+        left: list[Unfinished] = []
+        while True:
+            stored = await self._sessions.stored(key)
+            events = stored.events if stored else []
+            if stored is None or gives_up(self._task, stored):
+                return
+            before, left = left, unfinished_calls(events, open_questions(events), await self._sessions.started(key))
+            if not left or left == before:
+                return
+            self._sessions.only, self._plugin.only_calls = left, True
+            try:
+                await self._drain(runner, key, Invocation(id=left[0].event.invocation_id))
+            except CallsDone:
+                pass
+            finally:
+                self._sessions.only, self._plugin.only_calls = [], False
+
+    async def _ask_again(self, key: SessionKey) -> None:
+        """Store what an earlier process was about to ask."""
+        stored = await self._sessions.stored(key)
+        if stored is None or gives_up(self._task, stored):
+            return
+        await append(self._sessions, key, lost_requests(stored.events))
+
     async def _drain(self, runner: Runner, key: SessionKey, invocation: Invocation) -> bool:
         """Take all that the agent says; whether it was stopped for the run to go on elsewhere."""
+        stored = await self._sessions.stored(key)
+        self._sessions.goes_on = invocation.message is None
+        self._plugin.stored = set(stored.event_ids) if stored and invocation.message is None else set()
         stream = runner.run_async(
             user_id=key.user,
             session_id=key.id,

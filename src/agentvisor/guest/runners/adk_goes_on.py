@@ -7,6 +7,7 @@ more; or the input of a workflow's agent is put behind what the agent has alread
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from google.adk.agents.base_agent import BaseAgent
@@ -22,15 +23,21 @@ from google.genai import types
 
 from agentvisor.client import tool_scope
 from agentvisor.guest.runners.adk_json import has_parts
+from agentvisor.guest.runners.adk_questions import KINDS
+from agentvisor.guest.runners.adk_unfinished import CallsDone
 
 
 class GoesOn(BasePlugin):
-    """Sees to it that an agent whose last word is stored is not asked for it again; tells effects apart by their call."""
+    """Keeps an agent whose last word is stored from being asked for it again, and tells effects apart by their call."""
 
     def __init__(self) -> None:
         super().__init__(name="agentvisor")
         self.stored: set[str] = set()
         """Ids of events that were there before this attempt."""
+        self.only_calls = False
+        """No model is to be asked: see adk_unfinished."""
+        self.long_running: Callable[[str], Awaitable[None]] | None = None
+        """Told the id of each call of a long-running tool that was made, and has no result yet."""
         self._asked: set[tuple[str, str | None]] = set()
 
     async def before_agent_callback(
@@ -53,6 +60,8 @@ class GoesOn(BasePlugin):
     ) -> LlmResponse | None:
         """Answer with nothing where the agent's last word is stored: ADK marks it as ended and goes on behind it."""
         del llm_request
+        if self.only_calls:
+            raise CallsDone
         invocation = _invocation(callback_context)
         name = callback_context.agent_name
         if (name, invocation.branch) in self._asked:
@@ -72,10 +81,12 @@ class GoesOn(BasePlugin):
         return None
 
     async def after_tool_callback(
-        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any]
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any] | None
     ) -> dict[str, Any] | None:
-        del tool, tool_args, result
+        del tool_args
         tool_scope.leave(id(self), tool_context.function_call_id)
+        if tool.is_long_running and not result and tool.name not in KINDS and self.long_running is not None:
+            await self.long_running(str(tool_context.function_call_id))
         return None
 
     async def on_tool_error_callback(

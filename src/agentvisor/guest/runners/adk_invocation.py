@@ -57,9 +57,14 @@ async def invocation_of(
     message = message_of(given)
     if questions:
         # Its caller has given them up, or the run that asked them never told of them.
-        await _append(sessions, key, by_branch(questions, {one.id: one.abandoned() for one in questions}))
+        await append(sessions, key, by_branch(questions, {one.id: one.abandoned() for one in questions}))
         await sessions.forget_answers(key)
     return Invocation(message)
+
+
+def gives_up(task: AgentTask, stored: StoredSession) -> bool:
+    """Whether the run begins anew: what waits is of no use to it."""
+    return not task.spec.answers and _begun(stored, task.run_id) is None and task.spec.input not in (b"", b"null")
 
 
 async def _answered(
@@ -73,7 +78,7 @@ async def _answered(
         await sessions.keep_answers(key, brought)
         return None
     *early, last = by_branch(questions, {one.id: one.answered(known[one.id]) for one in questions})
-    await _append(sessions, key, early)
+    await append(sessions, key, early)
     return Invocation(last.content)
 
 
@@ -106,7 +111,10 @@ def _invocation_of_calls(events: Sequence[Event], answers: Mapping[str, Json]) -
     raise InvalidInput(f"no call of the session is answered by {', '.join(answers)}", field="command.resume")
 
 
-async def _append(sessions: RunSessions, key: SessionKey, events: Sequence[Event]) -> None:
+async def append(sessions: RunSessions, key: SessionKey, events: Sequence[Event]) -> None:
+    """Store events that ADK does not make by itself."""
+    if not events:
+        return
     session = await sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
     if session is None:
         return

@@ -153,16 +153,22 @@ def open_questions(events: Sequence[Event]) -> list[Question]:
             answers = event.get_function_responses()
             for answer in answers:
                 waiting.pop(str(answer.id), None)
-            for outer in _run_ids(event.branch) if answers else ():
+            for outer in run_ids(event.branch) if answers else ():
                 waiting.pop(outer, None)
         for call in event.get_function_calls():
             if call.id in (event.long_running_tool_ids or ()):
                 waiting[str(call.id)] = Question(call, event)
-    outer = {id_ for one in waiting.values() for id_ in _run_ids(one.event.branch)}
+    outer = {id_ for one in waiting.values() for id_ in run_ids(one.event.branch)}
     return [one for id_, one in waiting.items() if id_ not in outer]
 
 
-def _run_ids(branch: str | None) -> list[str]:
+def original_of(call: types.FunctionCall) -> str:
+    """The id of the call that this one asks a person about; empty where it does not."""
+    original = (call.args or {}).get("originalFunctionCall") if call.name in KINDS else None
+    return str(cast("Mapping[str, Json]", original).get("id") or "") if isinstance(original, Mapping) else ""
+
+
+def run_ids(branch: str | None) -> list[str]:
     """Of a branch `name@id.name@id`: the ids, which are those of calls where a tool has opened it."""
     return [step.partition("@")[2] for step in (branch or "").split(".") if "@" in step]
 

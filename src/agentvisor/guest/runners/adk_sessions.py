@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
 
 from agentvisor._adk.session_service import AgentVisorSessionService
@@ -13,6 +14,7 @@ from agentvisor._adk.stored_session import SessionKey, StoredSession, prefix_of
 from agentvisor._adk.thread_store import ThreadStore
 from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import Question
+from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, is_result, only
 from agentvisor.protocol.metadata import Json
 
 
@@ -22,6 +24,8 @@ class RunSessions(AgentVisorSessionService):
     def __init__(self, run_id: str, store: ThreadStore) -> None:
         super().__init__(store=store)
         self._run_id = run_id
+        self.only: list[Unfinished] = []
+        """All that ADK is to see and to do, where there are any."""
 
     goes_on = False
     """An earlier attempt has begun the invocation.
@@ -33,7 +37,17 @@ class RunSessions(AgentVisorSessionService):
     async def append_event(self, session: Session, event: Event) -> Event:
         if self.goes_on and _is_told(event, session.events):
             return event
+        if self.only and not event.partial and not is_result(event):
+            raise CallsDone
         return await super().append_event(session, event)
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        session = await super().get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
+        if session is not None and self.only:
+            session.events = only(session.events, self.only)
+        return session
 
     async def of_thread(self, app: str, thread_id: str) -> StoredSession | None:
         """The app's session that is named like the thread, whoever its user is."""
@@ -42,6 +56,17 @@ class RunSessions(AgentVisorSessionService):
             if entry is not None and (stored := StoredSession(entry)).key.id == thread_id:
                 return stored
         return None
+
+    # --- calls of long-running tools that were made ------------------------------------------------------------------
+
+    async def started(self, key: SessionKey) -> set[str]:
+        """Their ids."""
+        entry = await self._store.entry(_started(key))
+        return set(cast("list[str]", entry.value)) if entry is not None else set()
+
+    async def add_started(self, key: SessionKey, call_id: str) -> None:
+        """A restarted attempt does not make it again."""
+        await self._store.append(_started(key), call_id)
 
     # --- answers that came before the rest ---------------------------------------------------------------------------
 
@@ -59,6 +84,10 @@ class RunSessions(AgentVisorSessionService):
     async def forget_answers(self, key: SessionKey) -> None:
         """They are in the session, or were given up."""
         await self._store.delete(_answers(key))
+
+
+def _started(key: SessionKey) -> str:
+    return f"started/{key}"
 
 
 def _answers(key: SessionKey) -> str:
