@@ -9,6 +9,7 @@ from tests._adk.thread_state_double import Died, ThreadStateDouble
 
 from agentvisor._adk.session_service import AgentVisorSessionService
 from agentvisor.client.socketpair import Channel
+from agentvisor.client.strict_json import dump
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.runners.adk import run_adk
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome, StreamEvents
@@ -59,6 +60,8 @@ class Thread:
         self.channel = Recorder()
         self.runs = 0
         self.attempts = 0
+        self.shown: Any = None
+        """The latest summary."""
 
     def run(
         self, given: Any = None, answers: dict[str, Any] | None = None, *, forgets: bool = False, **spec: Any
@@ -78,11 +81,15 @@ class Thread:
             self.attempts += 1
             try:
                 channel = cast("Channel", self.channel)
-                outcome = run_adk(self.make(), task, channel, Cancellation(), store=self.state)
+                outcome = run_adk(self.make(), task, channel, Cancellation(), store=self.state, save=self._save)
             except Died:
                 self.state.left = None
                 continue
             return KINDS[outcome.kind], json.loads(outcome.output) if outcome.output else None
+
+    async def _save(self, key: str, shown: object) -> None:
+        assert key == "adk"
+        self.shown = json.loads(dump(shown, "summary"))
 
     async def session(self) -> Any:
         (one,) = (await AgentVisorSessionService(store=self.state).list_sessions(app_name="shop")).sessions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import cast
@@ -11,7 +12,7 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.events.event import Event
 from google.adk.runners import Runner
 
-from agentvisor import thread_state
+from agentvisor import checkpoint, thread_state
 from agentvisor._adk.stored_session import SessionKey, StoredSession
 from agentvisor._adk.thread_store import ThreadStore
 from agentvisor.client.socketpair import Channel
@@ -42,22 +43,38 @@ def run_adk(
     task: AgentTask,
     channel: Channel,
     cancellation: Cancellation,
+    *,
     store: ThreadStore = thread_state,
+    save: Callable[[str, object], Awaitable[object]] = checkpoint.asave,
 ) -> Outcome:
-    """Run the agent on the thread's session; COMPLETED, or PAUSED where it waits for answers."""
+    """Run the agent on the thread's session; COMPLETED, or PAUSED where it waits for answers.
+
+    `store` and `save` are where it keeps its session, and what people are shown of it.
+    """
     unknown = [mode for mode in task.spec.stream_modes if mode not in MODES]
     if unknown:
         raise InvalidInput(f"stream mode {unknown[0]!r} is not known: use {', '.join(sorted(MODES))}")
-    return cancellation.run(_Run(task, channel, store).run(agent))
+    return cancellation.run(_Run(task, channel, store, save).run(agent))
+
+
+SUMMARY = "adk"
+"""The key of the saves that `GET /threads/{id}/state` shows: the session's state, and what was said last."""
 
 
 class _Run:
-    def __init__(self, task: AgentTask, channel: Channel, store: ThreadStore) -> None:
+    def __init__(
+        self,
+        task: AgentTask,
+        channel: Channel,
+        store: ThreadStore,
+        save: Callable[[str, object], Awaitable[object]],
+    ) -> None:
         self._task = task
         self._channel = channel
         self._events = Events(channel)
         self._modes = set(task.spec.stream_modes)
         self._sessions = RunSessions(task.run_id, store)
+        self._save = save
         self._plugin = GoesOn()
 
     async def run(self, agent: object) -> Outcome:
@@ -68,16 +85,20 @@ class _Run:
             try:
                 await self._finish_calls(runner, key)
                 invocation = await invocation_of(self._task, self._sessions, key, await self._sessions.stored(key))
-                drained = invocation is not None and await self._drain(runner, key, invocation)
-            except Exception as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
-                # What was answered is answered, though nothing came of it.
-                self._report(await self._sessions.stored(key))
-                raise _cleared(error)  # noqa: B904 (it is the same one)
+                drained = invocation is not None and await self._go_on(runner, key, invocation)
             finally:
                 self._events.flush()
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
-        return await self._ended(await self._sessions.stored(key))
+        return await self._ended(key)
+
+    async def _go_on(self, runner: Runner, key: SessionKey, invocation: Invocation) -> bool:
+        try:
+            return await self._drain(runner, key, invocation)
+        except Exception as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
+            # What was answered is answered, though nothing came of it.
+            await self._report(key, await self._sessions.stored(key))
+            raise _cleared(error)  # noqa: B904 (it is the same one)
 
     async def _finish_calls(self, runner: Runner, key: SessionKey) -> None:
         """Make the calls again that an earlier process had not finished beside one that waits."""
@@ -136,16 +157,22 @@ class _Run:
         if "updates" in self._modes and not event.partial:
             self._events.send("updates", (), adk_json.update(event))
 
-    async def _ended(self, stored: StoredSession | None) -> Outcome:
-        if self._report(stored):
-            return Outcome(kind=Outcome.KIND_PAUSED)
+    async def _ended(self, key: SessionKey) -> Outcome:
+        stored = await self._sessions.stored(key)
         events = stored.events if stored else []
+        session = await self._sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
+        if session is not None:
+            await self._save(SUMMARY, adk_json.summary(session.state, events))
+        if await self._report(key, stored):
+            return Outcome(kind=Outcome.KIND_PAUSED)
         came_to = adk_json.outcome_of(events, events[-1].invocation_id) if events else None
         return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(came_to, "output"))
 
-    def _report(self, stored: StoredSession | None) -> bool:
+    async def _report(self, key: SessionKey, stored: StoredSession | None) -> bool:
         """Tell what waits, unless it is nothing and nothing did; whether something waits."""
-        waiting = [one.waiting() for one in open_questions(stored.events if stored else [])]
+        questions = open_questions(stored.events if stored else [])
+        kept = await self._sessions.kept_answers(key, questions)
+        waiting = [one.waiting() for one in questions if one.id not in kept]
         if waiting or self._task.spec.answers or abandons(self._task):
             report(self._channel, waiting, takes_input=False)
         return bool(waiting)

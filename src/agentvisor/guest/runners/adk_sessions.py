@@ -47,6 +47,8 @@ class RunSessions(AgentVisorSessionService):
         session = await super().get_session(app_name=app_name, user_id=user_id, session_id=session_id, config=config)
         if session is not None and self.only:
             session.events = only(session.events, self.only)
+        elif session is not None and self.goes_on:
+            session.events = _without_marks_behind_calls(session.events)
         return session
 
     async def of_thread(self, app: str, thread_id: str) -> StoredSession | None:
@@ -99,6 +101,27 @@ def _name(question: Question) -> str:
     return f"{question.event.id}/{question.id}"
 
 
+def _without_marks_behind_calls(events: Sequence[Event]) -> list[Event]:
+    """Without errors and other marks behind a call that has no result.
+
+    ADK makes a call again where it is the last event of its branch. Behind one that failed stands the error.
+    """
+    answered = {answer.id for event in events for answer in event.get_function_responses()}
+    owed: set[tuple[str, str | None]] = set()
+    """Branches of invocations whose last content is such a call."""
+    seen: list[Event] = []
+    for event in events:
+        where = (event.invocation_id, event.branch)
+        if has_parts(event):
+            calls = {call.id for call in event.get_function_calls()} - answered
+            is_owed = event.author != "user" and bool(calls) and not event.long_running_tool_ids
+            (owed.add if is_owed else owed.discard)(where)
+        elif where in owed:
+            continue
+        seen.append(event)
+    return seen
+
+
 def _is_told(event: Event, events: Sequence[Event]) -> bool:
     """Whether it says nothing but where an agent is, or what a node gave out, and that stands there already."""
     actions = event.actions
@@ -106,6 +129,9 @@ def _is_told(event: Event, events: Sequence[Event]) -> bool:
         return False
     before = [one for one in events if one.invocation_id == event.invocation_id]
     if actions.agent_state is not None:
+        if "nodes" in actions.agent_state:
+            # A workflow's, which no process ever reads: it finds its place by what its nodes gave out.
+            return True
         states = [one.actions.agent_state for one in before if one.author == event.author]
         return next((one for one in reversed(states) if one is not None), None) == actions.agent_state
     if event.output is None:
