@@ -129,9 +129,9 @@ class Store(_message.Message):
     BONES_FIELD_NUMBER: _builtins.int
     EFFECTS_FIELD_NUMBER: _builtins.int
     QUESTIONS_FIELD_NUMBER: _builtins.int
-    INTERRUPTS_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_CHANGES_FIELD_NUMBER: _builtins.int
+    INTERRUPTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -151,11 +151,11 @@ class Store(_message.Message):
     @_builtins.property
     def questions(self) -> _store_pb2.Questions: ...
     @_builtins.property
-    def interrupts(self) -> _store_pb2.Interrupts: ...
-    @_builtins.property
     def thread_state(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ThreadStateEntry]: ...
     @_builtins.property
     def thread_state_changes(self) -> _store_pb2.ThreadState: ...
+    @_builtins.property
+    def interrupts(self) -> _store_pb2.Interrupts: ...
     def __init__(
         self,
         *,
@@ -167,9 +167,9 @@ class Store(_message.Message):
         bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
         effects: _abc.Iterable[_store_pb2.Effect] | None = ...,
         questions: _store_pb2.Questions | None = ...,
-        interrupts: _store_pb2.Interrupts | None = ...,
         thread_state: _abc.Iterable[_store_pb2.ThreadStateEntry] | None = ...,
         thread_state_changes: _store_pb2.ThreadState | None = ...,
+        interrupts: _store_pb2.Interrupts | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
