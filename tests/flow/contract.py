@@ -48,6 +48,11 @@ def _yielded(data: list[Any]) -> list[str]:
     return [one["word"] for one in data if isinstance(one, dict) and "word" in one]
 
 
+def _chunks(data: list[Any]) -> list[str]:
+    chunks = [one[0] for one in data if isinstance(one, list)]
+    return [one["content"].strip() for one in chunks if one["type"] == "AIMessageChunk"]
+
+
 FRAMEWORKS = [
     Framework(
         "function",
@@ -56,5 +61,6 @@ FRAMEWORKS = [
         _yielded,
         kept="['heard'][0]['what']",
     ),
+    Framework("adk", lambda text: text, lambda values: str(values["said"][-1]["text"]), _chunks),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]

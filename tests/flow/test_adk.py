@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Generator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -13,6 +13,7 @@ from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread, kill
 from tests.support.temporal import TemporalProcess
 
+from agentvisor import checkpoint
 from agentvisor.adk import AgentVisorSessionService
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
@@ -24,10 +25,12 @@ NAMES = {name: f"adk_shop.py:{name}" for name in ("chat", "refunds", "shipping",
 def shop(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Project]:
     """A running host with all the agents."""
     project = Project(tmp_path_factory.mktemp("adk"), temporal, "zygote", NAMES)
-    project.host(FOLDER=str(project.folder))
-    yield project
-    for host in project.hosts:
-        host.stop()
+    host = project.host(FOLDER=str(project.folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AGENTVISOR_ENDPOINT", host.url)
+        yield project
+    for one in project.hosts:
+        one.stop()
 
 
 def started(thread: VictimThread, agent: str, given: Any = None, **more: Any) -> str:
@@ -44,6 +47,11 @@ def output(thread: VictimThread, run: dict[str, Any]) -> Any:
     return thread.client.runs.join(thread.id, run["run_id"])
 
 
+def shown(thread: VictimThread) -> dict[str, Any]:
+    """What people are shown of the session."""
+    return cast("dict[str, Any]", checkpoint.load(thread_id=thread.id))
+
+
 def waiting(thread: VictimThread) -> list[dict[str, Any]]:
     return list(thread.client.threads.get_state(thread.id)["interrupts"])
 
@@ -56,7 +64,7 @@ def test_it_remembers_in_the_next_process(shop: Project) -> None:
     assert output(thread, second) == "You are Bob."
     assert thread.did()["model asked 'Who am I?' after 2"] == 1
     assert len({one["pid"] for one in thread.effects()}) == 2
-    values = thread.values()
+    values = shown(thread)
     assert values["state"] == {"last": "Bob", "user:known": ["Bob"]}
     assert [one["text"] for one in values["said"]] == ["I am Bob.", "", "Hello Bob.", "Who am I?", "You are Bob."]
 
@@ -124,7 +132,7 @@ def test_a_kill_in_the_second_agent_goes_on_there(shop: Project, agent: str) -> 
     did = thread.did()
     assert (did["looked 7"], did["paid 7"], did["began paying 7"]) == (1, 1, 2)
     assert sum(count for what, count in did.items() if what.startswith("model")) == 4, did
-    values = thread.values()
+    values = shown(thread)
     assert [one["text"] for one in values["said"] if one["author"] == "user"] == ["Pay order 7."]
     assert values["state"]["order"] == "7"
 
@@ -141,7 +149,7 @@ def test_an_error_of_a_tool_is_the_runs_with_the_users_traceback_and_a_new_run_g
     assert 'raise LookupError(f"no order {order}")' in raised["traceback"]
     assert "agentvisor/" not in raised["traceback"]
     assert "DynamicNodeFailError" not in raised["traceback"]
-    thread.tell("repaired")
+    thread.tell("repaired", "yes")
     assert output(thread, run(thread, "failing")) == "Found after all."
     assert thread.did()["tried 7"] == 2
 
@@ -191,8 +199,5 @@ def test_a_long_running_tool_is_answered_after_everything_was_restarted(
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-async def test_the_law_of_session_services_holds_on_a_real_thread(
-    law: Law, shop: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AGENTVISOR_ENDPOINT", shop.hosts[0].url)
+async def test_the_law_of_session_services_holds_on_a_real_thread(law: Law, shop: Project) -> None:
     await law(AgentVisorSessionService(thread_id=f"sessions-{law.__name__}"))

@@ -93,7 +93,7 @@ def _paid(order: str) -> str:
 
 def sequence() -> SequentialAgent:
     """Two agents, one after the other."""
-    first = agent("first", [call("look", order="7"), "Found it."], look)
+    first = agent("first", [call("look", order="7"), "Found it.", "Found it before."], look)
     second = agent("second", [call("pay", order="7"), "Paid."], pay)
     return SequentialAgent(name="sequence", sub_agents=[first, second])
 
