@@ -43,19 +43,31 @@ class ScriptedModel(BaseLlm):
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         said = self._said(llm_request.contents)
+        usage = _usage(llm_request.contents, said)
         if stream and said.text:
             for number, word in enumerate(said.text.split(" ")):
                 yield _response([types.Part(text=f" {word}" if number else word)], partial=True)
         parts = [types.Part(text=said.text)] if said.text else []
         # Without ids: ADK gives its own, which are unique in a session whatever other agents of it say.
         calls = [types.FunctionCall(name=one.tool, args=dict(one.arguments)) for _, one in said.calls]
-        yield _response([*parts, *(types.Part(function_call=one) for one in calls)])
+        response = _response([*parts, *(types.Part(function_call=one) for one in calls)])
+        response.usage_metadata = usage
+        yield response
 
     def _said(self, contents: list[types.Content]) -> Said:
         if self.strict and not is_whole(list(_entries(contents))):
             told = ", ".join(f"{one.role} {[*map(_kind, one.parts or ())]}" for one in contents)
             raise InvalidHistory(f"a provider would refuse this conversation: {told}")
         return said_at(self.script, sum(content.role == "model" for content in contents))
+
+
+def _usage(contents: list[types.Content], said: Said) -> types.GenerateContentResponseUsageMetadata:
+    """A token is a word, or a call."""
+    asked = sum(len((part.text or ".").split()) for content in contents for part in content.parts or [])
+    answered = len(said.text.split()) + len(said.calls)
+    return types.GenerateContentResponseUsageMetadata(
+        prompt_token_count=asked, candidates_token_count=answered, total_token_count=asked + answered
+    )
 
 
 def _response(parts: list[types.Part], *, partial: bool | None = None) -> LlmResponse:

@@ -51,7 +51,9 @@ class Brain(BaseLlm):
     model: str = "contract"
 
     async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002 (ADK's signature)
     ) -> AsyncGenerator[LlmResponse, None]:
         texts = [at for at, one in enumerate(llm_request.contents) if one.role == "user" and _text(one)]
         said = _text(llm_request.contents[texts[-1]])

@@ -1,4 +1,4 @@
-"""Runs of the ADK runner in this process, on thread state that outlives them; `left` writes later the process "dies"."""
+"""Runs of the ADK runner in this process, on thread state that outlives them; after `left` writes it "dies"."""
 
 import json
 from collections.abc import Callable

@@ -47,8 +47,18 @@ def played(make: Callable[[], Any], left: int | None, order: int = 1) -> tuple[T
     return thread, output, list(DID), said
 
 
-@pytest.mark.parametrize("make", SHAPES, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("order", [1, -1])
+IN_BOTH_ORDERS = [
+    adk_agents.confirmations_in_sequence,
+    adk_agents.confirmations_in_parallel,
+    adk_agents.workflow_in_parallel,
+]
+
+
+@pytest.mark.parametrize(
+    "make, order",
+    [*((make, 1) for make in SHAPES), *((make, -1) for make in IN_BOTH_ORDERS)],
+    ids=lambda given: getattr(given, "__name__", "backwards" if given == -1 else "forwards"),
+)
 def test_a_death_between_any_two_writes_changes_nothing(make: Callable[[], Any], order: int) -> None:
     thread, output, did, said = played(make, None, order)
     assert thread.attempts == thread.runs
