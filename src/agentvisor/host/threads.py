@@ -171,6 +171,7 @@ class Threads:
         checkpoint_id: CheckpointId | None = None,
         before: CheckpointId | None = None,
         newest: int = 0,
+        saves: bool | None = None,
     ) -> Thread:
         """The thread with the selected checkpoints; what a live attempt has just logged may come on top of those."""
         asked = thread_pb2.ReadThread(
@@ -178,6 +179,7 @@ class Threads:
             checkpoint_id=checkpoint_id or "",
             before=before or "",
             newest=newest,
+            saves=saves,
             whole_run_id=_NONE,
         )
         return await self._reader.read(thread_id, asked)

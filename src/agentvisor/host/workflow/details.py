@@ -22,6 +22,8 @@ def current_details(thread: Thread) -> str:
         ]
     count = sum(len(group) for group in store.checkpoints.values())
     lines.append(f"- {count} checkpoints in {len(store.checkpoints)} namespaces, {len(store.blobs)} blobs")
+    if store.state.entries:
+        lines.append(f"- {len(store.state.entries)} entries of thread state")
     for run in list(thread.runs.values())[-3:]:
         lines.append(f"- run `{run.run_id}` of {run.spec.agent}: {run.status.name.lower()}")
         for attempt in run.attempts[-5:]:
