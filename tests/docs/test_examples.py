@@ -58,7 +58,12 @@ def run(command: list[str], host: HostProcess) -> subprocess.CompletedProcess[st
 
 
 def test_every_example_is_tried_here() -> None:
-    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {"langgraph", "function", "testing"}
+    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {
+        "langgraph",
+        "function",
+        "testing",
+        "adk",
+    }
 
 
 def test_the_testing_example_is_what_the_page_shows_and_its_test_runs() -> None:
@@ -89,6 +94,18 @@ def test_the_langgraph_example_does_what_it_says_and_repeats_no_finished_check_w
     ]
     # The slow check was under way when everything was killed: it alone may be there twice.
     assert [lines.count(line) for line in sorted(set(lines)) if "history" not in line] == [1, 1, 1]
+
+
+def test_the_adk_example_does_what_it_says_and_pays_once_when_everything_is_killed(start: Start) -> None:
+    host = start("adk")
+    asked, answered = commands_in("adk")
+    told = run(asked, host).stdout
+    assert "waits for an answer" in told
+    assert "refund" in told
+    host.kill()
+    host = start("adk")
+    assert "It is paid back: receipt R-7." in run(answered, host).stdout
+    assert (host.folder / "ledger.txt").read_text().splitlines() == ["looked 7 up", "12.50 paid for 7"]
 
 
 def test_the_function_example_streams_and_returns(start: Start) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Generator
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +13,6 @@ from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread, kill
 from tests.support.temporal import TemporalProcess
 
-from agentvisor import checkpoint
 from agentvisor.adk import AgentVisorSessionService
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
@@ -47,11 +46,6 @@ def output(thread: VictimThread, run: dict[str, Any]) -> Any:
     return thread.client.runs.join(thread.id, run["run_id"])
 
 
-def shown(thread: VictimThread) -> dict[str, Any]:
-    """What people are shown of the session."""
-    return cast("dict[str, Any]", checkpoint.load(thread_id=thread.id))
-
-
 def waiting(thread: VictimThread) -> list[dict[str, Any]]:
     return list(thread.client.threads.get_state(thread.id)["interrupts"])
 
@@ -64,7 +58,7 @@ def test_it_remembers_in_the_next_process(shop: Project) -> None:
     assert output(thread, second) == "You are Bob."
     assert thread.did()["model asked 'Who am I?' after 2"] == 1
     assert len({one["pid"] for one in thread.effects()}) == 2
-    values = shown(thread)
+    values = thread.values()
     assert values["state"] == {"last": "Bob", "user:known": ["Bob"]}
     assert [one["text"] for one in values["said"]] == ["I am Bob.", "", "Hello Bob.", "Who am I?", "You are Bob."]
 
@@ -132,7 +126,7 @@ def test_a_kill_in_the_second_agent_goes_on_there(shop: Project, agent: str) -> 
     did = thread.did()
     assert (did["looked 7"], did["paid 7"], did["began paying 7"]) == (1, 1, 2)
     assert sum(count for what, count in did.items() if what.startswith("model")) == 4, did
-    values = shown(thread)
+    values = thread.values()
     assert [one["text"] for one in values["said"] if one["author"] == "user"] == ["Pay order 7."]
     assert values["state"]["order"] == "7"
 
