@@ -183,6 +183,10 @@ class AgentVisorSessionService(BaseSessionService):
         entry = await self._store.entry(str(key))
         return StoredSession(entry) if entry is not None else None
 
+    def is_stored(self, event_id: str) -> bool:
+        """Whether an event of a session that was read or appended to here is stored."""
+        return any(event_id in ids for ids in self._ids.values())
+
     async def _required(self, key: SessionKey) -> StoredSession:
         stored = await self.stored(key)
         if stored is None:

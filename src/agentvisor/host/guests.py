@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -26,9 +28,22 @@ PRELOAD = {
         "agentvisor.langgraph",
         "agentvisor.guest.runners.langgraph",
     ],
+    "adk": [
+        "google.adk.agents",
+        "google.adk.models.google_llm",
+        "google.adk.runners",
+        "agentvisor.adk",
+        "agentvisor.guest.runners.adk",
+    ],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
+
+UNTOLD = ("langgraph", "function")
+"""What an agent is taken for beforehand, where neither its configuration nor its file says more."""
+
+NAMED_BY = {"adk": "google.adk"}
+"""What the files of a framework's agents hold. Importing every framework for every agent would take seconds."""
 
 
 class Guests:
@@ -104,10 +119,9 @@ class Guests:
         return guest
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
-        frameworks = [agent.framework] if agent.framework else list(PRELOAD)
         return GuestSetup(
             start_method=self._config.guest.start_method,
-            preload=[module for framework in frameworks for module in PRELOAD[framework]],
+            preload=[module for framework in _frameworks_of(agent) for module in PRELOAD[framework]],
             preload_entrypoint=agent.entrypoint if agent.preload else "",
             search_path=self._search_path(agent),
             log_bytes_per_run=self._config.guest.log_bytes_per_run,
@@ -124,3 +138,12 @@ class Guests:
         except KeyError:
             known = ", ".join(sorted(self._config.agents)) or "none"
             raise UnknownAgent(f"there is no agent {name!r}; configured: {known}", agent=name) from None
+
+
+def _frameworks_of(agent: AgentConfig) -> Sequence[str]:
+    """What an agent may be: only what is imported beforehand depends on it."""
+    if agent.framework:
+        return [agent.framework]
+    file = Path(agent.entrypoint.rpartition(":")[0])
+    text = file.read_text(errors="ignore") if file.is_file() else ""
+    return [framework for framework, name in NAMED_BY.items() if name in text] or UNTOLD

@@ -115,11 +115,17 @@ def start(node_input: Any) -> str:
 
 
 async def ask(ctx: Any, node_input: Any) -> AsyncGenerator[Any, None]:
+    """Ask."""
     if "q" in ctx.resume_inputs:
         DID.append("asked")
         yield f"told {ctx.resume_inputs['q']}"
         return
     yield RequestInput(interrupt_id="q", message="how many?", payload={"x": 1}, response_schema={"type": "object"})
+
+
+def question_in_a_tool() -> Agent:
+    """A node that asks is a tool of the agent."""
+    return agent("a", [call("ask", node_input="x"), "a done"], FunctionNode(func=ask, name="ask", rerun_on_resume=True))
 
 
 def finish(node_input: Any) -> str:
@@ -155,6 +161,7 @@ SHAPES: list[Callable[[], Any]] = [
     order_beside_payment,
     confirmation_beside_payment,
     transferred,
+    question_in_a_tool,
     workflow,
     workflow_of_agents,
     workflow_in_parallel,

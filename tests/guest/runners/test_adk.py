@@ -380,6 +380,34 @@ def test_effects_of_one_call_are_told_from_those_of_another() -> None:
     assert tool_scope.scope() == ""
 
 
+def test_an_agent_that_delegates_goes_on_when_the_other_has_talked_with_the_user() -> None:
+    def make() -> Agent:
+        other = agent("other", ["Which order?", call("finish_task", result="order 7")], mode="task")
+        return agent("a", [call("other", request="find out"), "It is order 7."], sub_agents=[other])
+
+    thread = Thread(make)
+    assert thread.run("go") == ("completed", "Which order?")
+    assert thread.run("7") == ("completed", "It is order 7.")
+
+
+async def inner(ctx: Any, node_input: Any) -> AsyncGenerator[Any, None]:
+    """Ask inside of a tool."""
+    if "q" in ctx.resume_inputs:
+        DID.append("asked")
+        yield f"told {ctx.resume_inputs['q']}"
+        return
+    yield RequestInput(interrupt_id="q", message="how many?")
+
+
+def test_a_question_inside_of_a_tool_is_the_only_one_that_waits() -> None:
+    tool = FunctionNode(func=inner, name="inner", rerun_on_resume=True)
+    thread = Thread(lambda: agent("a", [call("inner", node_input="x"), "done"], tool))
+    thread.run("go")
+    assert [one["id"] for one in thread.channel.waiting] == ["q"]
+    assert thread.run(answers={"q": 7}) == ("completed", "done")
+    assert DID.count("asked") == 1
+
+
 class Summarizer(BaseEventsSummarizer):
     """Condenses what it is given."""
 

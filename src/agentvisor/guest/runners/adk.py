@@ -75,7 +75,7 @@ class _Run:
         self._modes = set(task.spec.stream_modes)
         self._sessions = RunSessions(task.run_id, store)
         self._save = save
-        self._plugin = GoesOn()
+        self._plugin = GoesOn(self._sessions.is_stored)
 
     async def run(self, agent: object) -> Outcome:
         app = await app_of(agent, self._task.spec.agent, self._plugin)

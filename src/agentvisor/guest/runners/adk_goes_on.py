@@ -30,8 +30,10 @@ from agentvisor.guest.runners.adk_unfinished import CallsDone
 class GoesOn(BasePlugin):
     """Keeps an agent whose last word is stored from being asked for it again, and tells effects apart by their call."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_stored: Callable[[str], bool]) -> None:
+        """`is_stored`: whether the session service knows an event of that id."""
         super().__init__(name="agentvisor")
+        self._is_stored = is_stored
         self.stored: set[str] = set()
         """Ids of events that were there before this attempt."""
         self.only_calls = False
@@ -46,7 +48,7 @@ class GoesOn(BasePlugin):
         """Put the input of a workflow's agent, which is never stored, before what the agent has done with it."""
         del agent
         events = callback_context.session.events
-        if not events or events[-1].author != "user" or events[-1].id in self.stored:
+        if not events or events[-1].author != "user" or self._is_stored(events[-1].id):
             return None
         told = events[-1]
         path, invocation = told.node_info.path, _invocation(callback_context).invocation_id
