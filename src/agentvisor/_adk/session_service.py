@@ -183,6 +183,13 @@ class AgentVisorSessionService(BaseSessionService):
         entry = await self._store.entry(str(key))
         return StoredSession(entry) if entry is not None else None
 
+    async def state(self, stored: StoredSession) -> dict[str, Json]:
+        """Read the whole state of a session: its own, and what it shares."""
+        shared = await self._shared(stored)
+        return ScopedState(
+            shared_state.values(shared.app), shared_state.values(shared.user), stored.own_state()
+        ).merged()
+
     def is_stored(self, event_id: str) -> bool:
         """Whether an event of a session that was read or appended to here is stored."""
         return any(event_id in ids for ids in self._ids.values())

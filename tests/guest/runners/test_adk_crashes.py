@@ -7,9 +7,13 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
+from tests._adk.thread_state_double import Died
 from tests.guest.runners import adk_agents
 from tests.guest.runners.adk_agents import DID, SHAPES
 from tests.guest.runners.adk_running import Thread
+
+from agentvisor.testing import call
 
 ANSWERS = {"confirmation": True, "result": "sent", "input": {"n": 1}}
 
@@ -72,6 +76,27 @@ def test_a_death_between_any_two_writes_changes_nothing(make: Callable[[], Any],
         # What was under way when it died may be done again: an answer of a model, or its two calls.
         assert repeated.total() <= 2, where
         assert not Counter(did) - Counter(did_again), where
+
+
+def test_a_long_running_tool_whose_process_died_before_it_did_anything_is_called_again() -> None:
+    deaths: list[str] = []
+
+    def order(note: str) -> None:
+        """Order."""
+        if not deaths:
+            deaths.append(note)
+            raise Died
+        DID.append(f"ordered {note}")
+
+    DID.clear()
+    script = [[call("pay", note="1"), call("order", note="1")], "done"]
+    thread = Thread(lambda: adk_agents.agent("a", script, adk_agents.pay, LongRunningFunctionTool(order)))
+    assert thread.run("go") == ("paused", None)
+    assert DID.count("ordered 1") == 1
+    (asked,) = thread.channel.waiting
+    assert thread.run(answers={asked["id"]: "sent"}) == ("completed", "done")
+    assert DID.count("ordered 1") == 1
+    assert "paid 1" in DID
 
 
 def test_both_answers_reach_agents_that_run_side_by_side() -> None:

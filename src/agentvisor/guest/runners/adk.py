@@ -84,7 +84,7 @@ class _Run:
         async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
             try:
                 await self._finish_calls(runner, key)
-                invocation = await invocation_of(self._task, self._sessions, key, await self._sessions.stored(key))
+                invocation = await invocation_of(self._task, self._sessions, key, await self._sessions.seen(key))
                 drained = invocation is not None and await self._go_on(runner, key, invocation)
             finally:
                 self._events.flush()
@@ -97,7 +97,7 @@ class _Run:
             return await self._drain(runner, key, invocation)
         except Exception as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
             # What was answered is answered, though nothing came of it.
-            await self._report(key, await self._sessions.stored(key))
+            await self._report(key, await self._sessions.seen(key))
             raise _cleared(error)  # noqa: B904 (it is the same one)
 
     async def _finish_calls(self, runner: Runner, key: SessionKey) -> None:
@@ -105,7 +105,7 @@ class _Run:
         await self._ask_again(key)
         left: list[Unfinished] = []
         while True:
-            stored = await self._sessions.stored(key)
+            stored = await self._sessions.seen(key)
             events = stored.events if stored else []
             if stored is None or gives_up(self._task, stored):
                 return
@@ -122,14 +122,14 @@ class _Run:
 
     async def _ask_again(self, key: SessionKey) -> None:
         """Store what an earlier process was about to ask."""
-        stored = await self._sessions.stored(key)
+        stored = await self._sessions.seen(key)
         if stored is None or gives_up(self._task, stored):
             return
         await append(self._sessions, key, lost_requests(stored.events))
 
     async def _drain(self, runner: Runner, key: SessionKey, invocation: Invocation) -> bool:
         """Take all that the agent says; whether it was stopped for the run to go on elsewhere."""
-        stored = await self._sessions.stored(key)
+        stored = await self._sessions.seen(key)
         self._sessions.goes_on = invocation.message is None
         self._plugin.stored = set(stored.event_ids) if stored and invocation.message is None else set()
         stream = runner.run_async(
@@ -158,11 +158,10 @@ class _Run:
             self._events.send("updates", (), adk_json.update(event))
 
     async def _ended(self, key: SessionKey) -> Outcome:
-        stored = await self._sessions.stored(key)
+        stored = await self._sessions.seen(key)
         events = stored.events if stored else []
-        session = await self._sessions.get_session(app_name=key.app, user_id=key.user, session_id=key.id)
-        if session is not None:
-            await self._save(SUMMARY, adk_json.summary(session.state, events))
+        if stored is not None:
+            await self._save(SUMMARY, adk_json.summary(await self._sessions.state(stored), events))
         if await self._report(key, stored):
             return Outcome(kind=Outcome.KIND_PAUSED)
         came_to = adk_json.outcome_of(events, events[-1].invocation_id) if events else None

@@ -26,6 +26,7 @@ class RunSessions(AgentVisorSessionService):
         self._run_id = run_id
         self.only: list[Unfinished] = []
         """All that ADK is to see and to do, where there are any."""
+        self._seen: StoredSession | None = None
 
     goes_on = False
     """An earlier attempt has begun the invocation.
@@ -39,6 +40,7 @@ class RunSessions(AgentVisorSessionService):
             return event
         if self.only and not event.partial and not is_result(event):
             raise CallsDone
+        self._seen = None
         return await super().append_event(session, event)
 
     async def get_session(
@@ -51,11 +53,18 @@ class RunSessions(AgentVisorSessionService):
             session.events = _without_marks_behind_calls(session.events)
         return session
 
+    async def seen(self, key: SessionKey) -> StoredSession | None:
+        """What is stored, read again only where this run has appended since. To be looked at, never to be changed."""
+        if self._seen is None or self._seen.key != key:
+            self._seen = await self.stored(key)
+        return self._seen
+
     async def of_thread(self, app: str, thread_id: str) -> StoredSession | None:
         """The app's session that is named like the thread, whoever its user is."""
         for name in await self._store.keys(prefix_of(app)):
             entry = await self._store.entry(name)
             if entry is not None and (stored := StoredSession(entry)).key.id == thread_id:
+                self._seen = stored
                 return stored
         return None
 
