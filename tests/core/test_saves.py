@@ -1,5 +1,7 @@
 """Saves: ids in their order whatever the clock says, namespaces that no graph's reclamation touches."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from agentvisor.core import saves
 from agentvisor.core.copying import head_alone
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ROOT, CheckpointId
-from agentvisor.core.records import Checkpoint, Prune, PutBlobs
+from agentvisor.core.records import Checkpoint, DeleteForRuns, Prune, PutBlobs
 from agentvisor.core.store import Store
 from agentvisor.core.weighing import stale_namespaces, unsheddable_bytes
 
@@ -66,6 +68,16 @@ def test_lists_of_a_graph_and_lists_of_saves_are_apart() -> None:
     assert {one.namespace for one in store.newest_first(saves=True)} == {saves.namespace_of("k")}
     assert len([*store.newest_first(saves=False)]) == 3
     assert len([*store.newest_first()]) == 4
+    assert store.latest_save() == next(store.newest_first(saves=True))
+    assert Store().latest_save() is None
+
+
+def test_what_a_run_saved_goes_with_what_it_made() -> None:
+    values = PutBlobs((blob("v1"), blob("v2")))
+    store = applied(Store(), values, save("a", 1, "v1"), replace(save("a", 2, "v2"), run_id="doomed"))
+    applied(store, DeleteForRuns(frozenset({"doomed"})))
+    assert [one.channels for one in store.newest_first()] == [{"a": key("v1")}]
+    assert list(store.blobs) == [key("v1")]
 
 
 def test_a_copy_of_a_graph_leaves_saves_behind_and_one_without_a_graph_has_the_latest_of_each_key() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
+import httpx
 import pytest
 from tests.flow.conftest import Project, called, client_of
 from tests.flow.deaths import AT_A_TIME, VictimThread
@@ -150,6 +151,22 @@ def test_what_was_saved_or_appended_is_there_once_wherever_the_agent_dies(
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         found = dict(pool.map(lambda point: kept(project, point), points(6)))
     assert found == {point: [["agent_signal", "completed"], whole, 1] for point in points(6)}
+
+
+@pytest.mark.parametrize("point", ["after:change_thread_state:2", "after:put:2"])
+def test_what_was_acknowledged_is_there_once_although_the_host_dies_at_once(
+    tested_hosts: Callable[[str], Project], point: str
+) -> None:
+    host = tested_hosts("zygote").tested
+    assert host is not None
+    thread = host.thread()
+    thread.inject(kill(at=point, target="host"))
+    run = thread.run("call", {"call": "saves:keeps", "with": {"steps": 3}})
+    assert (run.status, run.endings) == ("success", ["host_gone", "completed"])
+    assert thread.values == {"done": 3}
+    assert [one["values"] for one in host.client.threads.get_history(thread.id)] == [{"done": n} for n in (3, 2, 1)]
+    state = httpx.get(f"{host.url}/threads/{thread.id}/thread-state/events").json()
+    assert state["value"] == [1, 2, 3]
 
 
 def test_what_was_saved_before_the_agent_failed_is_what_the_next_run_goes_on_from(warm_victims: Project) -> None:

@@ -1,16 +1,24 @@
 """Lives of threads that use the whole store: subgraphs, questions, delta channels; compacted in each way."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, engine_host
+from tests.support.operations import carried_out
 from tests.support.scene import make_compaction_due, until_compacted
+from tests.support.state_writer import NOWHERE
 from tests.support.writing import control_write, name, put, task_write
 
+from agentvisor.client import saves
+from agentvisor.client.connection import Connection
+from agentvisor.client.known import Known
+from agentvisor.client.state import Place, State
 from agentvisor.core.ids import ThreadId
+from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.v1 import store_pb2
 
@@ -130,6 +138,29 @@ async def runs_that_are_pruned(temporal: str, thread_id: ThreadId) -> None:
             await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
 
 
+async def saves_and_thread_state(temporal: str, thread_id: ThreadId) -> None:
+    """Saves that are pruned, a list that grows, values that are replaced and deleted, through compactions."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        known = Known()
+        state = State(Connection(NOWHERE, known=known), resends=False)
+
+        async def do(operation: Generator[store_pb2.StoreRequest, store_pb2.StoreReply, object]) -> None:
+            await carried_out(operation, self.call)
+
+        for number in range(10):
+            data = json.dumps({"number": number, "text": "what was said " * 20}).encode()
+            await do(saves.save("", f"key:{number % 2}", data, "run", known=known, limits=Limits()))
+            await do(state.append(Place("", "", "events"), data, None))
+            await do(state.set(Place("", "s", "value"), data, None))
+            if number % 5 == 0:
+                await do(state.delete(Place("", "s", "value"), None))
+
+    knobs = Knobs(compact_events=60, fold_threshold=0, checkpoint_history=3)
+    async with host(temporal, knobs, agent=agent) as one:
+        await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+
+
 STORE_SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
@@ -139,5 +170,6 @@ STORE_SCENARIOS: dict[str, Scenario] = {
         compacted_by_signals,
         made_smaller_under_a_run,
         runs_that_are_pruned,
+        saves_and_thread_state,
     )
 }

@@ -90,9 +90,9 @@ class Caller:
         config: Any = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
         call = await invocation(self.graph, config, given, command, run_id=run_id, attempt=attempt)
         result = await self.graph.ainvoke(call.input, call.config, durability="sync")
-        return {key: value for key, value in result.items() if key != "__interrupt__"}, [
-            one.value for one in result.get("__interrupt__", [])
-        ]
+        # Tasks that ask at once are told in the order in which they stopped.
+        asked = sorted(one.value for one in result.get("__interrupt__", []))
+        return {key: value for key, value in result.items() if key != "__interrupt__"}, asked
 
 
 class State(TypedDict):

@@ -81,8 +81,8 @@ def _current(store: Store) -> CheckpointTuple | None:
     root = store.get(ROOT)
     if root is not None:
         return root
-    save = next(store.newest_first(saves=True), None)
-    return None if save is None else store.get(save.namespace, save.checkpoint_id)
+    save = store.latest_save()
+    return None if save is None else store.get(*save.key)
 
 
 async def state_at(
@@ -125,15 +125,17 @@ async def history(
 ) -> list[dict[str, Json]]:
     """States of a namespace, newest first, whose metadata has these values; only one where an id is given."""
     newest = 0 if metadata else limit
-    saves: bool | None = None
-    within: Namespace | None = namespace
-    if namespace == ROOT and (await services.threads.get(thread_id)).store.get(ROOT) is None:
-        saves, within = True, None  # there is no graph: what is saved is the thread's history
-    thread = await services.threads.read(
-        thread_id, namespace=within, checkpoint_id=checkpoint_id, before=before, newest=newest, saves=saves
-    )
-    listed = thread.store.newest_first(within, checkpoint_id=checkpoint_id, before=before, saves=saves)
-    chosen = [one for one in listed if _has(one, metadata)][:limit]
+
+    async def read(within: Namespace | None, *, saves: bool | None) -> tuple[Thread, list[Checkpoint]]:
+        thread = await services.threads.read(
+            thread_id, namespace=within, checkpoint_id=checkpoint_id, before=before, newest=newest, saves=saves
+        )
+        listed = thread.store.newest_first(within, checkpoint_id=checkpoint_id, before=before, saves=saves)
+        return thread, [one for one in listed if _has(one, metadata)][:limit]
+
+    thread, chosen = await read(namespace, saves=None)
+    if not chosen and namespace == ROOT and (await services.threads.get(thread_id)).store.get(ROOT) is None:
+        thread, chosen = await read(None, saves=True)  # there is no graph: what is saved is the thread's history
     found = [each for one in chosen if (each := thread.store.get(*one.key)) is not None]
     states, blobs = await _states(services, thread, chosen)
     return await _rendered(blobs, lambda: [states.state(one, live=False) for one in found])

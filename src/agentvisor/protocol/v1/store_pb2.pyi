@@ -874,24 +874,20 @@ class GetThreadState(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
-    WITHOUT_ITEMS_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     key: _builtins.str
     start: _builtins.int
     """Of what is appended, items from this one on; a reply names a bounded number."""
-    without_items: _builtins.bool
-    """No items at all."""
     def __init__(
         self,
         *,
         scope: _builtins.str = ...,
         key: _builtins.str = ...,
         start: _builtins.int = ...,
-        without_items: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope", "start", b"start", "without_items", b"without_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
