@@ -17,7 +17,8 @@ from agentvisor.adk import AgentVisorSessionService
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
-NAMES = {name: f"adk_shop.py:{name}" for name in ("chat", "refunds", "shipping", "sequence", "workflow", "failing")}
+AGENTS = ("chat", "refunds", "shipping", "sequence", "workflow", "failing", "charging", "by_hand")
+NAMES = {name: f"adk_shop.py:{name}" for name in AGENTS}
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +147,27 @@ def test_an_error_of_a_tool_is_the_runs_with_the_users_traceback_and_a_new_run_g
     thread.tell("repaired", "yes")
     assert output(thread, run(thread, "failing")) == "Found after all."
     assert thread.did()["tried 7"] == 2
+
+
+def test_a_tool_asks_and_an_effect_of_unknown_outcome_is_decided_by_a_person(shop: Project) -> None:
+    thread = VictimThread(shop, shop.hosts[0])
+    run(thread, "charging", "Charge order 7.")
+    (asked,) = waiting(thread)
+    assert asked["value"] == "Charge order 7?"
+    run(thread, "charging", command={"resume": {asked["id"]: "agreed"}})
+    (unknown,) = waiting(thread)
+    assert (unknown["value"]["kind"], unknown["value"]["key"]) == ("effect_unknown", "charge")
+    ended = run(thread, "charging", command={"resume": {unknown["id"]: {"done": "charged by hand"}}})
+    assert output(thread, ended) == "Charged."
+    assert thread.did()["charged 7"] == 1
+    texts = [one["text"] for one in thread.values()["said"]]
+    assert texts == ["Charge order 7.", "", "Charged."]
+    assert (waiting(thread), thread.status()) == ([], "idle")
+
+
+def test_a_function_may_run_an_agent_with_the_session_service(shop: Project) -> None:
+    thread = VictimThread(shop, shop.hosts[0])
+    assert [output(thread, run(thread, "by_hand", text)) for text in ("a", "b")] == [2, 4]
 
 
 def test_a_cancelled_run_leaves_a_thread_that_takes_new_input(shop: Project) -> None:

@@ -1,9 +1,12 @@
 """Agents of Google ADK as users write them: nothing here knows of AgentVisor but what a test reads and tells."""
 
+import os
+import signal
 from typing import Any
 
 from google.adk.agents import Agent, SequentialAgent
 from google.adk.apps import App
+from google.adk.runners import Runner
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.tools.tool_context import ToolContext
@@ -13,6 +16,7 @@ from google.genai import types
 import agentvisor
 from agents import signs
 from agents.effects import effect
+from agentvisor.adk import AgentVisorSessionService
 from agentvisor.testing import call
 from agentvisor.testing.adk import ScriptedModel
 from agentvisor.testing.script import Said
@@ -108,6 +112,36 @@ workflow = Workflow(
         )
     ],
 )
+
+
+def charge(order: str) -> str:
+    """Charge; the first process dies behind the charge, before anybody knows of it."""
+    agreed = agentvisor.interrupt(f"Charge order {order}?")
+    return f"{agentvisor.once('charge', lambda: _charged(order))}, {agreed}"
+
+
+def _charged(order: str) -> str:
+    effect(f"charged {order}")
+    if not signs.read("charged"):
+        signs.sign("charged").write_text("yes")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "charged"
+
+
+charging = agent("charging", [call("charge", order="7"), "Charged."], charge)
+
+
+async def by_hand(given: str) -> int:
+    """A function that runs an agent by itself, with the session service: how much it remembers."""
+    service = AgentVisorSessionService()
+    async with Runner(
+        app_name="mine", agent=agent("mine", ["one", "two"]), session_service=service, auto_create_session=True
+    ) as runner:
+        message = types.Content(role="user", parts=[types.Part(text=given)])
+        async for _ in runner.run_async(user_id="me", session_id="s", new_message=message):
+            pass
+    session = await service.get_session(app_name="mine", user_id="me", session_id="s")
+    return len(session.events) if session else 0
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

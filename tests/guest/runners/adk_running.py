@@ -32,6 +32,10 @@ class Recorder:
         self.streamed += [(one.mode, json.loads(one.data)) for one in events.events]
 
     def submit(self, request: StoreRequest) -> Future[StoreReply]:
+        done: Future[StoreReply] = Future()
+        done.set_result(StoreReply())
+        if request.question.read:
+            return done
         self.reports += 1
         self.waiting = [
             {
@@ -44,8 +48,6 @@ class Recorder:
             for one in request.question.report.reported
         ]
         assert not request.question.report.takes_input
-        done: Future[StoreReply] = Future()
-        done.set_result(StoreReply())
         return done
 
     call = submit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -15,8 +16,9 @@ from google.adk.runners import Runner
 from agentvisor import checkpoint, thread_state
 from agentvisor._adk.stored_session import SessionKey, StoredSession
 from agentvisor._adk.thread_store import ThreadStore
+from agentvisor.client.conversation import Conversation, Paused, set_conversation
 from agentvisor.client.socketpair import Channel
-from agentvisor.client.waiting import abandons, report
+from agentvisor.client.waiting import abandons, answers_of, report
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest import plain_json
 from agentvisor.guest.cancellation import Cancellation
@@ -29,6 +31,7 @@ from agentvisor.guest.runners.adk_lost_requests import lost_requests
 from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.runners.adk_sessions import RunSessions
 from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, unfinished_calls
+from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug"}
@@ -76,21 +79,36 @@ class _Run:
         self._sessions = RunSessions(task.run_id, store)
         self._save = save
         self._plugin = GoesOn(self._sessions.is_stored)
+        self._talk = Conversation(channel, task.run_id)
 
     async def run(self, agent: object) -> Outcome:
+        set_conversation(self._talk)
+        answers = await asyncio.to_thread(self._answers)
         app = await app_of(agent, self._task.spec.agent, self._plugin)
         key = await self._key(app.name)
         self._plugin.long_running = partial(self._sessions.add_started, key)
         async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
             try:
                 await self._finish_calls(runner, key)
-                invocation = await invocation_of(self._task, self._sessions, key, await self._sessions.seen(key))
+                seen = await self._sessions.seen(key)
+                invocation = await invocation_of(self._task, answers, self._sessions, key, seen)
                 drained = invocation is not None and await self._go_on(runner, key, invocation)
+            except Paused:
+                drained = False
             finally:
                 self._events.flush()
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return await self._ended(key)
+
+    def _answers(self) -> dict[str, Json]:
+        """The answers to what ADK waits for; those to what a tool has asked by `agentvisor.interrupt` are taken in."""
+        self._talk.begin(None, answers=False)
+        given = answers_of(self._task)
+        own = {id_: answer for id_, answer in given.items() if id_ in self._talk.waiting}
+        if own:
+            self._talk.begin(own, answers=True)
+        return {id_: answer for id_, answer in given.items() if id_ not in own}
 
     async def _go_on(self, runner: Runner, key: SessionKey, invocation: Invocation) -> bool:
         try:
@@ -162,7 +180,7 @@ class _Run:
         events = stored.events if stored else []
         if stored is not None:
             await self._save(SUMMARY, adk_json.summary(await self._sessions.state(stored), events))
-        if await self._report(key, stored):
+        if await self._report(key, stored) or self._talk.is_paused:
             return Outcome(kind=Outcome.KIND_PAUSED)
         came_to = adk_json.outcome_of(events, events[-1].invocation_id) if events else None
         return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(came_to, "output"))

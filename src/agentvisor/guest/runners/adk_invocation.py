@@ -14,7 +14,6 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from agentvisor._adk.stored_session import SessionKey, StoredSession
-from agentvisor.client.waiting import answers_of
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import Question, by_branch, open_questions
@@ -32,19 +31,25 @@ class Invocation:
 
 
 async def invocation_of(
-    task: AgentTask, sessions: RunSessions, key: SessionKey, stored: StoredSession | None
+    task: AgentTask,
+    answers: Mapping[str, Json],
+    sessions: RunSessions,
+    key: SessionKey,
+    stored: StoredSession | None,
 ) -> Invocation | None:
-    """Decide it from what is stored; None where there is nothing to call ADK for, since answers are still missing."""
+    """Decide it from what is stored; None where there is nothing to call ADK for, since answers are still missing.
+
+    `answers` are those that the run brings for what ADK waits for.
+    """
     events = stored.events if stored else []
     questions = open_questions(events)
     if task.spec.answers:
-        answers = answers_of(task)
         # A workflow may ask under the same id again: what this run has answered already, it has not answered once more.
         taken = _answered_by(stored, task.run_id)
         brought = [(one, answers[one.id]) for one in questions if one.id in answers and one.id not in taken]
         if questions:
             return await _answered(brought, sessions, key, questions)
-        return Invocation(id=_invocation_of_calls(events, answers))
+        return Invocation(id=_invocation_of_calls(events, answers) or (events[-1].invocation_id if events else None))
     begun = _begun(stored, task.run_id)
     if begun is not None:
         # Where the session waits already, only the news of it was lost. ADK would take the call for one to go on with.
@@ -104,11 +109,11 @@ def _begun(stored: StoredSession | None, run_id: str) -> str | None:
     return None
 
 
-def _invocation_of_calls(events: Sequence[Event], answers: Mapping[str, Json]) -> str:
+def _invocation_of_calls(events: Sequence[Event], answers: Mapping[str, Json]) -> str | None:
     for event in reversed(events):
         if any(call.id in answers for call in event.get_function_calls()):
             return event.invocation_id
-    raise InvalidInput(f"no call of the session is answered by {', '.join(answers)}", field="command.resume")
+    return None
 
 
 async def append(sessions: RunSessions, key: SessionKey, events: Sequence[Event]) -> None:
