@@ -24,6 +24,7 @@ from tests.guest.runners.adk_running import Thread
 
 from agentvisor.client import tool_scope
 from agentvisor.core.errors import InvalidInput
+from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.user_traceback import UserTraceback
 from agentvisor.testing import call
 from agentvisor.testing.script import InvalidHistory
@@ -237,6 +238,31 @@ def test_given_up_questions_are_closed_for_good(make: Callable[[], Any]) -> None
     assert all("given up" in json.dumps(one.response) for one in answers)
     assert "something else" in said(thread)
     assert not asked & {one["id"] for one in thread.channel.waiting}
+
+
+def test_an_agent_whose_questions_were_given_up_may_go_on_without_input() -> None:
+    thread = Thread(adk_agents.orders_in_sequence)
+    thread.run("go")
+    (asked,) = thread.channel.waiting
+    assert thread.run(forgets=True) == ("paused", None)
+    assert asked not in thread.channel.waiting
+    assert "ordered 2" in DID
+    assert thread.run(forgets=True) == ("completed", "c done")
+
+
+def test_a_request_for_credentials_shows_no_secret() -> None:
+    oauth = {"clientId": "me", "clientSecret": "s3cret", "authUri": "https://login.example/?state=1"}
+    arguments = {"functionCallId": "c", "authConfig": {"exchangedAuthCredential": {"oauth2": oauth}}}
+    asks = types.FunctionCall(id="q", name="adk_request_credential", args=arguments)
+    content = types.Content(role="model", parts=[types.Part(function_call=asks)])
+    (question,) = open_questions([Event(author="a", content=content, long_running_tool_ids={"q"})])
+    waiting = question.waiting()
+    assert (waiting.kind, waiting.value) == ("credential", {"message": None, "auth_uri": oauth["authUri"]})
+    assert "s3cret" not in json.dumps([waiting.value, dict(waiting.belongs_to)])
+    answer = {"authConfig": {"exchangedAuthCredential": {"oauth2": {"authResponseUri": "https://me.example"}}}}
+    response = question.answered(answer).function_response
+    assert response is not None
+    assert (response.id, response.name, response.response) == ("q", "adk_request_credential", answer)
 
 
 def test_the_same_question_may_be_asked_again() -> None:

@@ -14,6 +14,7 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from agentvisor._adk.stored_session import SessionKey, StoredSession
+from agentvisor.client.waiting import abandons
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import Question, by_branch, open_questions
@@ -58,6 +59,9 @@ async def invocation_of(
     if given is None:
         if not events:
             raise InvalidInput("the run has no input, and the thread nothing to go on with", field="input")
+        if questions and abandons(task):
+            # Nobody has answered in time: the agent goes on and hears that.
+            return await _given(sessions, key, questions, {one.id: one.abandoned() for one in questions})
         return None if questions else Invocation(id=events[-1].invocation_id)
     message = message_of(given)
     if questions:
@@ -82,7 +86,13 @@ async def _answered(
     if any(one.id not in known for one in questions):
         await sessions.keep_answers(key, brought)
         return None
-    *early, last = by_branch(questions, {one.id: one.answered(known[one.id]) for one in questions})
+    return await _given(sessions, key, questions, {one.id: one.answered(known[one.id]) for one in questions})
+
+
+async def _given(
+    sessions: RunSessions, key: SessionKey, questions: Sequence[Question], parts: Mapping[str, types.Part]
+) -> Invocation:
+    *early, last = by_branch(questions, parts)
     await append(sessions, key, early)
     return Invocation(last.content)
 
