@@ -22,7 +22,7 @@ from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLar
 from agentvisor.core.records import Checkpoint as CheckpointRecord
 from agentvisor.core.runs import RunStatus
 from agentvisor.host.threads_copy import copy_head
-from agentvisor.protocol.v1.store_pb2 import ChangeThreadState, DeleteThread, StoreRequest
+from agentvisor.protocol.v1.store_pb2 import ChangeThreadState, DeleteThread, ListCheckpoints, StoreRequest
 
 pytestmark = pytest.mark.flow
 
@@ -95,9 +95,13 @@ async def test_a_client_outside_reads_what_it_and_others_wrote_before_and_after_
         made = await one.save("plan", {"a": 1})
         await one.set("k", {"b": 2})
         await one.append("list", 1)
+        assert not (await one.call(StoreRequest(list=ListCheckpoints()))).listed.checkpoints
         live = one.host.live(one.thread_id)
         await asyncio.wait_for(live.journal.until_fenced(), 30)
         fresh = one._replace(known=Known())
+        assert not (await fresh.call(StoreRequest(list=ListCheckpoints()))).listed.checkpoints
+        everywhere = await one.host.sessions.call(None, StoreRequest(list=ListCheckpoints(all_threads=True)))
+        assert one.thread_id not in {each.thread_id for each in everywhere.listed.checkpoints}
         assert (await fresh.load(made), await fresh.get("k"), await fresh.get("list")) == ({"a": 1}, {"b": 2}, [1])
         assert await fresh.do(fresh.state.keys(fresh.thread_id, "", "k")) == ["k"]
         assert await fresh.do(fresh.state.delete(fresh.at("k"), None))
@@ -158,6 +162,24 @@ async def test_what_is_too_large_is_refused_by_its_key_and_nothing_is_stored(tem
         await one.set("k", large[600_000:800_000])
         assert await one.do(one.state.delete(one.at("k"), None))
         await one.set("more", part)
+
+
+async def test_a_value_that_was_deleted_is_sent_again(temporal: str) -> None:
+    value = "".join(uuid4().hex for _ in range(100))
+    async with agent(temporal) as one:
+        for _ in range(3):
+            await one.set("k", value)
+            await one.append("list", value)
+            assert (await one.get("k"), await one.get("list")) == (value, [value])
+            assert await one.do(one.state.delete(one.at("k"), None))
+            assert await one.do(one.state.delete(one.at("list"), None))
+
+
+async def test_changes_of_an_object_side_by_side_are_all_there(temporal: str) -> None:
+    async with agent(temporal) as one:
+        updates = [one.do(one.state.update(one.at("o"), {f"k{n}": n}, None)) for n in range(8)]
+        await asyncio.gather(*updates)
+        assert await one.get("o") == {f"k{n}": n for n in range(8)}
 
 
 async def test_a_full_thread_counts_what_was_deleted_as_free(temporal: str) -> None:

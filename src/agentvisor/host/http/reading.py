@@ -68,7 +68,7 @@ async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bo
         output = await _last_output(services, thread)
         empty = ThreadStates(thread_id, thread.store, {}).empty() | asking(thread)
         return {**empty, "values": output} if output is not None else empty
-    shown = list(_heads(thread)) if subgraphs else [head.checkpoint]
+    shown = [head.checkpoint, *(_heads(thread) if subgraphs else ())]
     states, blobs = await _states(services, thread, shown)
     state = await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
     if is_save(head.checkpoint.namespace):
@@ -162,8 +162,10 @@ def _add_heads(store: Store, heads: Store) -> None:
 
 
 def _heads(thread: Thread) -> Iterable[Checkpoint]:
+    """The latest of every namespace of a graph."""
     for namespace, head in thread.store.heads.items():
-        yield thread.store.checkpoints[namespace][head]
+        if not is_save(namespace):
+            yield thread.store.checkpoints[namespace][head]
 
 
 async def _states(
