@@ -251,7 +251,7 @@ async def test_a_session_that_was_lost_is_closed_to_every_kind_of_request(tempor
         assert numbers(await whole(host.threads, thread_id)) == {0}
 
 
-BUSY = frozenset({"put", "put_writes", "put_part", "project", "prune", "delete_thread"})
+BUSY = frozenset({"put", "put_writes", "put_part", "project", "prune", "delete_thread", "change_thread_state"})
 """Outside, writing beside a run is refused. The other kinds read, or do nothing where there is nothing of them."""
 
 

@@ -3,6 +3,7 @@
 from tests.support.writing import projection, put, task_write
 
 from agentvisor.protocol.v1.store_pb2 import (
+    ChangeThreadState,
     CopyThread,
     DeleteForRuns,
     DeleteThread,
@@ -11,19 +12,19 @@ from agentvisor.protocol.v1.store_pb2 import (
     GetBlobs,
     GetCheckpoint,
     GetPart,
+    GetThreadState,
     ListCheckpoints,
+    ListThreadState,
     PruneThread,
     PutPart,
     Question,
     QuestionRequest,
     StoreRequest,
-    ThreadStateChange,
-    ThreadStateRequest,
 )
 
 KINDS = frozenset(one.name for one in StoreRequest.DESCRIPTOR.oneofs_by_name["kind"].fields)
 
-READS = frozenset({"get", "list", "get_blobs", "get_part", "delta_history"})
+READS = frozenset({"get", "list", "get_blobs", "get_part", "delta_history", "get_thread_state", "list_thread_state"})
 """Who may see a thread may ask these at any time."""
 
 REQUESTS: dict[str, StoreRequest] = {
@@ -40,7 +41,9 @@ REQUESTS: dict[str, StoreRequest] = {
     "delete_for_runs": StoreRequest(delete_for_runs=DeleteForRuns(run_ids=["r"])),
     "copy_thread": StoreRequest(copy_thread=CopyThread(target_thread_id="t-copy")),
     "prune": StoreRequest(prune=PruneThread(strategy="keep_latest")),
-    "thread_state": StoreRequest(thread_state=ThreadStateRequest(change=ThreadStateChange(key="k", set=b"1"))),
+    "change_thread_state": StoreRequest(change_thread_state=ChangeThreadState(key="k", delete=True)),
+    "get_thread_state": StoreRequest(get_thread_state=GetThreadState(key="k")),
+    "list_thread_state": StoreRequest(list_thread_state=ListThreadState()),
     "effect": StoreRequest(effect=EffectRequest(scope="s", key="k", intend=True)),
     "question": StoreRequest(question=QuestionRequest(ask=Question(id="q", name="n", kind="interrupt", value=b"1"))),
 }

@@ -12,6 +12,7 @@ from agentvisor.client.known import CheckpointName
 from agentvisor.client.reads import Query
 from agentvisor.core import ids
 from agentvisor.core.errors import InvalidInput, PermissionRefused
+from agentvisor.core.saves import RESERVED
 from agentvisor.protocol.metadata import metadata_to_struct
 
 
@@ -19,7 +20,7 @@ def name_of(config: RunnableConfig) -> CheckpointName:
     """The checkpoint that a config names; its id is empty where the latest is meant."""
     configurable = _configurable(config)
     thread = allowed_thread(configurable.get("thread_id"))
-    return CheckpointName(thread, str(configurable.get("checkpoint_ns") or ""), checkpoint_id_of(config))
+    return CheckpointName(thread, _allowed_namespace(configurable) or "", checkpoint_id_of(config))
 
 
 def config_of(name: CheckpointName) -> RunnableConfig:
@@ -42,11 +43,10 @@ def query_of(
     """What a list asks for: without a config, the checkpoints of every thread that the caller may see."""
     own = own_thread()
     configurable = _configurable(config)
-    namespace = configurable.get("checkpoint_ns")
     return Query(
         thread=(own or "") if config is None else allowed_thread(configurable.get("thread_id")),
         all_threads=config is None and own is None,
-        namespace=None if namespace is None else str(namespace),
+        namespace=_allowed_namespace(configurable),
         checkpoint_id=checkpoint_id_of(config),
         before=checkpoint_id_of(before),
         filter=metadata_to_struct(filter, what="filter") if filter else None,
@@ -70,6 +70,18 @@ def allowed_thread(wanted: object) -> ids.ThreadId:
             field="thread_id",
         )
     return ids.thread_id(str(wanted))
+
+
+def _allowed_namespace(configurable: Mapping[str, object]) -> str | None:
+    """The namespace that a config names, which is none of those that hold other things than graphs' checkpoints."""
+    given = configurable.get("checkpoint_ns")
+    namespace = None if given is None else str(given)
+    if namespace is not None and namespace.startswith(RESERVED):
+        raise InvalidInput(
+            f"checkpoint_ns {namespace[:80]!r} is none of a graph's: what agentvisor.checkpoint saves is read with it",
+            field="checkpoint_ns",
+        )
+    return namespace
 
 
 def checkpoint_id_of(config: RunnableConfig | None) -> str:

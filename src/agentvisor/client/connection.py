@@ -13,11 +13,15 @@ from agentvisor.client.socketpair import CHANNEL_FD, Channel, own_channel
 from agentvisor.client.transport import Transport
 from agentvisor.client.write_order import WriteOrder
 from agentvisor.core import ids
+from agentvisor.core.errors import InvalidInput, PermissionRefused
 from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
 
 THREAD_ID = "AGENTVISOR_THREAD_ID"
 """The thread that this process works on: set by AgentVisor in every agent process."""
+
+RUN_ID = "AGENTVISOR_RUN_ID"
+"""The run that this process is: set by AgentVisor in every agent process."""
 
 ENDPOINT = "AGENTVISOR_ENDPOINT"
 """Outside a guest: the host's HTTP address."""
@@ -47,6 +51,26 @@ def own_thread(environment: Mapping[str, str] = os.environ) -> ids.ThreadId | No
     """The thread that this process is bound to; None outside a guest."""
     text = environment.get(THREAD_ID)
     return ids.thread_id(text) if text else None
+
+
+def own_run(environment: Mapping[str, str] = os.environ) -> str:
+    """The run that this process is; empty outside a guest."""
+    return environment.get(RUN_ID, "")
+
+
+def thread_of(wanted: str | None) -> ids.ThreadId:
+    """The thread of a call: the run's own inside a guest, and there no other; outside, the one that is named."""
+    own = own_thread()
+    if own is not None:
+        if wanted not in {None, own}:
+            raise PermissionRefused(
+                f"this agent runs on thread {own} and may not use thread {str(wanted)[:80]!r}: leave thread_id out",
+                thread_id=own,
+            )
+        return own
+    if not wanted:
+        raise InvalidInput("no thread id: outside an AgentVisor run, pass thread_id=...", field="thread_id")
+    return ids.thread_id(wanted)
 
 
 def connect(endpoint: str | None = None, api_key: str | None = None) -> Connection:

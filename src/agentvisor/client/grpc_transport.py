@@ -53,11 +53,14 @@ _REPEATABLE = frozenset(
         "prune",
         "copy_thread",
         "project",
+        "change_thread_state",
+        "get_thread_state",
+        "list_thread_state",
     }
 )
 """Requests that may reach the host twice and have one effect."""
 
-_AHEAD = {"put_part": ("put", "put_writes"), "put_writes": ("put",)}
+_AHEAD = {"put_part": ("put", "put_writes", "change_thread_state"), "put_writes": ("put",)}
 """Calls over gRPC may overtake each other: a checkpoint must not overtake writes before it, and nothing its parts."""
 
 _Metadata = tuple[tuple[str, str], ...]

@@ -12,7 +12,7 @@ from agentvisor.client.known import ChannelName, CheckpointName, Held, Known, Ve
 from agentvisor.client.line import Line
 from agentvisor.client.operations import Operation
 from agentvisor.client.parts import Luggage, send
-from agentvisor.client.requests import WAYS_OUT, get_checkpoint, place
+from agentvisor.client.requests import WAYS_OUT, get_checkpoint, place, value_of
 from agentvisor.core.errors import Corrupt, StateTooLarge, ValueTooLarge
 from agentvisor.protocol.blobs import Limits, blob_key, encode_as, stored
 from agentvisor.protocol.frames import MAX_FRAME
@@ -112,8 +112,8 @@ class Put:
     def _check_size(self, channel: str, size: int, limit: int, setting: str) -> None:
         if size > limit:
             raise ValueTooLarge(
-                f"channel {channel!r} of {place(self._new.name)} has {size} bytes, the limit is {limit} "
-                f"({setting}): {WAYS_OUT}",
+                f"{value_of(self._new.name.namespace, channel)} of {place(self._new.name)} has {size} bytes, the limit "
+                f"is {limit} ({setting}): {WAYS_OUT}",
                 channel=channel,
                 size=str(size),
                 limit=str(limit),
@@ -155,7 +155,7 @@ class Put:
                     channels=[store_pb2.ChannelValue(channel=name, key=self._keys[name]) for name in new.versions],
                     ts=new.ts,
                 ),
-                blobs=[_announced(blob, luggage) for blob in self._blobs.values()],
+                blobs=[announced(blob, luggage) for blob in self._blobs.values()],
             ),
         )
         size, limit = request.ByteSize(), MAX_FRAME - _FRAME_MARGIN
@@ -178,8 +178,8 @@ class Put:
         return ChannelName(self._thread, self._new.name.namespace, channel)
 
 
-def _announced(blob: store_pb2.Blob, luggage: Luggage) -> store_pb2.Blob:
-    """The blob as the request holds it: without data that goes in parts."""
+def announced(blob: store_pb2.Blob, luggage: Luggage) -> store_pb2.Blob:
+    """The blob as a request holds it: without data that goes in parts."""
     upload = luggage.carries(blob.data)
     if upload is None:
         return blob

@@ -12,7 +12,7 @@ from agentvisor.client.known import ChannelName, CheckpointName, Held, Known, Ve
 from agentvisor.client.line import Line
 from agentvisor.client.operations import Operation
 from agentvisor.client.parts import fetch
-from agentvisor.client.requests import get_checkpoint
+from agentvisor.client.requests import get_checkpoint, value_of
 from agentvisor.core.errors import Corrupt
 from agentvisor.protocol.blobs import Stored, decode, stored
 from agentvisor.protocol.v1 import store_pb2
@@ -138,7 +138,7 @@ def _keys(tuples: Iterable[store_pb2.CheckpointTuple]) -> dict[bytes, str]:
     for found in tuples:
         for one in found.checkpoint.channels:
             if one.key:
-                keys.setdefault(one.key, f"channel {one.channel!r}")
+                keys.setdefault(one.key, value_of(found.checkpoint.namespace, one.channel))
         for task in found.pending:
             for write in task.writes:
                 if write.key:

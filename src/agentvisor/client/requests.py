@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agentvisor.client.known import CheckpointName, Known
 from agentvisor.client.operations import Operation
+from agentvisor.core.saves import is_save
 from agentvisor.protocol.v1 import store_pb2
 
 WAYS_OUT = (
@@ -53,4 +54,10 @@ def prune(threads: Sequence[str], strategy: str, known: Known) -> Operation[None
 def place(name: CheckpointName) -> str:
     """A thread and namespace, in words."""
     thread = f"thread {name.thread}" if name.thread else "this thread"
-    return f"{thread}, namespace {name.namespace!r}" if name.namespace else thread
+    named = name.namespace and not is_save(name.namespace)
+    return f"{thread}, namespace {name.namespace!r}" if named else thread
+
+
+def value_of(namespace: str, channel: str) -> str:
+    """What a channel holds, in words: the one of a save has the name of its key."""
+    return f"save {channel!r}" if is_save(namespace) else f"channel {channel!r}"

@@ -18,6 +18,7 @@ from agentvisor.core.records import (
     TaskWrites,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.thread_state import StateChange
 
 
 def apply(store: Store, operation: Operation) -> None:
@@ -56,6 +57,8 @@ def apply(store: Store, operation: Operation) -> None:
             store.questions.ask(operation)
         case Answer():
             store.questions.answer(operation)
+        case StateChange():
+            store.change_state(operation)
 
 
 def _forget_effects(store: Store) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from agentvisor.core.bones import leave_bones, needs, sweep_bones
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, CheckpointKey
+from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 
 
@@ -58,7 +59,7 @@ def _reclaim_namespaces(store: Store, oldest_root: CheckpointId) -> None:
 
 def is_of_task(namespace: Namespace) -> bool:
     """Whether a namespace belongs to one task of one super-step, and not to a subgraph that keeps its state."""
-    return ":" in namespace
+    return ":" in namespace and not is_save(namespace)  # the key of a save may be anything
 
 
 def _forget_orphans(store: Store, namespace: Namespace, oldest: CheckpointId | None = None) -> None:

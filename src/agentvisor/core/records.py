@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.questions import Answer, Ask
+from agentvisor.core.thread_state import StateChange
 
 
 class Encoding(IntEnum):
@@ -208,6 +209,7 @@ Operation = (
     | ForgetEffect
     | Ask
     | Answer
+    | StateChange
 )
 """What an attempt may journal."""
 

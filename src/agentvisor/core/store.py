@@ -22,6 +22,8 @@ from agentvisor.core.records import (
     TaskWrites,
     Write,
 )
+from agentvisor.core.saves import is_save
+from agentvisor.core.thread_state import StateChange, StateEntry, ThreadState
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class Task:
 
 @dataclass(slots=True)
 class Store:
-    """One thread's checkpoints, writes, projections and blobs; its effects and questions."""
+    """One thread's checkpoints, writes, projections and blobs; its effects, questions and state."""
 
     checkpoints: dict[Namespace, dict[CheckpointId, Checkpoint]] = field(
         default_factory=dict[Namespace, dict[CheckpointId, Checkpoint]]
@@ -55,6 +57,7 @@ class Store:
     """Checkpoints that are not here although writes or a projection of theirs are: they may come, or never will."""
     effects: Ledger = field(default_factory=Ledger)
     questions: Questions = field(default_factory=Questions)
+    state: ThreadState = field(default_factory=ThreadState)
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
     freed: int = field(default=0, compare=False)
@@ -198,6 +201,18 @@ class Store:
                 if blob.base is not None:
                     waiting.append(blob.base)
 
+    # --- thread state ----------------------------------------------------------------------------------------------
+
+    def change_state(self, change: StateChange) -> None:
+        """Apply a change of thread state, whose blob is here."""
+        self.hold([change.blob])
+        self.release(self.state.change(change))
+
+    def add_entry(self, entry: StateEntry) -> None:
+        """Put an entry in that was read."""
+        self.state.entries[entry.scope, entry.key] = entry
+        self.hold(entry.blobs)
+
     # --- writes and projections ------------------------------------------------------------------------------------
 
     def put_writes(self, writes: TaskWrites) -> None:
@@ -258,8 +273,12 @@ class Store:
         *,
         checkpoint_id: CheckpointId | None = None,
         before: CheckpointId | None = None,
+        saves: bool | None = None,
     ) -> Iterator[Checkpoint]:
-        """Checkpoints by descending id; `before` compares ids across namespaces (LangGraph's ReplayState does)."""
+        """Checkpoints by descending id; `before` compares ids across namespaces (LangGraph's ReplayState does).
+
+        `saves`: only those of `agentvisor.checkpoint`, or only all others.
+        """
         if namespace is None:
             found: Iterable[Checkpoint] = (one for group in self.checkpoints.values() for one in group.values())
         else:
@@ -269,6 +288,7 @@ class Store:
             for one in found
             if (checkpoint_id is None or one.checkpoint_id == checkpoint_id)
             and (before is None or one.checkpoint_id < before)
+            and (saves is None or is_save(one.namespace) is saves)
         ]
         chosen.sort(key=lambda one: (one.checkpoint_id, one.namespace), reverse=True)
         return iter(chosen)

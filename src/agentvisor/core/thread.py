@@ -27,6 +27,7 @@ from agentvisor.core.runs import (
     time_left_ms,
 )
 from agentvisor.core.store import Store
+from agentvisor.core.thread_state import ChangeKind, StateChange
 from agentvisor.core.weighing import unsheddable_bytes
 
 STATE_VERSION = 1
@@ -375,13 +376,23 @@ class Thread:
             raise RuntimeError("operations without an active attempt")
         attempt = self.runs[active.run_id].attempts[-1]
         for operation in operations:
-            attempt.progressed |= isinstance(operation, Checkpoint) and not self.store.is_here(operation.key)
+            attempt.progressed |= self._is_progress(operation)
             apply(self.store, operation)
         active.applied_seq += len(operations)
         self._attribute(attempt, source)
         if operations:
             self.state_updated_at_ms = now_ms
             self.touch(now_ms)
+
+    def _is_progress(self, operation: Operation) -> bool:
+        """Whether a restart goes on from further than before."""
+        match operation:
+            case Checkpoint():
+                return not self.store.is_here(operation.key)
+            case StateChange():
+                return operation.kind is not ChangeKind.DELETE
+            case _:
+                return False
 
     def _attribute(self, attempt: Attempt, source: Source) -> None:
         attempt.host_id = source.host_id or attempt.host_id

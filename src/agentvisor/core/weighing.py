@@ -27,6 +27,7 @@ def stored_bytes(store: Store) -> int:
         + sum(bone.stored_bytes for group in store.bones.values() for bone in group.values())
         + store.effects.stored_bytes
         + store.questions.stored_bytes
+        + store.state.stored_bytes
     )
 
 
@@ -34,12 +35,18 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     """Size of what every compaction must carry.
 
     That is the heads of namespaces that are not stale, the control writes under them and under checkpoints that have
-    not come, what their delta channels are made of, effects and questions. With `coming`: as it will be once that
-    checkpoint is put, whose blobs are here already.
+    not come, what their delta channels are made of, effects, questions and thread state. With `coming`: as it will be
+    once that checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
-    said = store.effects.stored_bytes + store.questions.stored_bytes
+    said = store.effects.stored_bytes + store.questions.stored_bytes + store.state.stored_bytes
     return size + said + sum(blob.stored_bytes for blob in store.chain(blobs))
+
+
+def state_bytes(store: Store) -> int:
+    """Size of thread state with its values, and what those are based on."""
+    blobs = store.chain(key for entry in store.state for key in entry.blobs)
+    return store.state.stored_bytes + sum(blob.stored_bytes for blob in blobs)
 
 
 def unsheddable_blobs(store: Store) -> set[BlobKey]:
@@ -50,6 +57,7 @@ def unsheddable_blobs(store: Store) -> set[BlobKey]:
 def _unsheddable(store: Store, coming: Checkpoint | None) -> tuple[int, set[BlobKey]]:
     heads = _live_heads(store, coming)
     blobs = {key for head in heads.values() for key in head.channels.values() if key is not None}
+    blobs.update(key for entry in store.state for key in entry.blobs)
     size = sum(head.stored_bytes + _fixed_bytes(store, head.namespace) for head in heads.values())
     for namespace, head in heads.items():
         size += _writes_bytes(store, head.key, blobs)

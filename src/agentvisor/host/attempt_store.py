@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -26,9 +26,12 @@ from agentvisor.core.records import (
     PutBlobs,
     TaskWrites,
 )
+from agentvisor.core.saves import check_save, is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
+from agentvisor.core.thread_state import StateChange
 from agentvisor.host.attempt_effects import AttemptEffects
+from agentvisor.host.attempt_state import AttemptState
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
@@ -36,7 +39,7 @@ from agentvisor.host.dropped_writes import Hit
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.external.storage import Verify
-from agentvisor.host.incoming import Incoming
+from agentvisor.host.incoming import UNKNOWN, Incoming, What
 from agentvisor.host.journal import Urgency
 from agentvisor.host.metrics import MOVED_VALUES
 from agentvisor.host.store_replies import (
@@ -48,6 +51,8 @@ from agentvisor.host.store_replies import (
     keeps_latest,
     list_page,
     part_reply,
+    state_found,
+    state_listed,
 )
 from agentvisor.protocol.convert import (
     checkpoint_from_message,
@@ -114,6 +119,14 @@ class AttemptStore:
         self._incoming = Incoming(thread, self._shelf, limits, objects)
         self._effects = AttemptEffects(thread, lambda one: self._log(one, Urgency.NOW), self._door)
         self._putting = asyncio.Lock()
+        self._state = AttemptState(
+            thread,
+            self._shelf,
+            self._door,
+            putting=self._putting,
+            take_values=self._take_values,
+            log=self._log_change,
+        )
         self.boundary = Boundary(journal.until_fenced)
 
     async def call(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
@@ -143,6 +156,12 @@ class AttemptStore:
                 return await self._effects.effect(request.effect)
             case "question":
                 return await self._effects.question(request.question)
+            case "get_thread_state":
+                return state_found(self._store, request.get_thread_state)
+            case "list_thread_state":
+                return state_listed(self._store, request.list_thread_state)
+            case "change_thread_state":
+                return await self._state.change(request.change_thread_state)
             case "delete_for_runs":
                 return await self._apply(DeleteForRuns(frozenset(request.delete_for_runs.run_ids)))
             case "prune":
@@ -158,18 +177,17 @@ class AttemptStore:
 
     async def _put(self, put: store_pb2.PutCheckpoint) -> store_pb2.StoreReply:
         checkpoint = checkpoint_from_message(put.checkpoint)
+        kind = "channel"
+        if is_save(checkpoint.namespace):
+            check_save(checkpoint.namespace, checkpoint.checkpoint_id)
+            kind = "save"
         self._door.check_record(checkpoint)
-        names = {key: name for name, key in checkpoint.channels.items() if key is not None}
+        names = {key: What(kind, name) for name, key in checkpoint.channels.items() if key is not None}
         # One at a time: another put may name a blob of this one, which must be in the log before it.
         async with self._putting, self._incoming.room_for(put.blobs), self._fresh() as fresh:
             await self._incoming.take(put.blobs, names, fresh)
-            for key, name in names.items():
-                if not self._incoming.has(key, fresh):
-                    raise Corrupt(
-                        f"channel {name!r} names a value that thread {self._thread.thread_id} does not have",
-                        channel=name,
-                    )
-            await self._move(fresh, names, checkpoint)
+            self._check_here(names, fresh)
+            await self._move(fresh, names, checkpoint.stored_bytes, checkpoint)
             self._check_state(checkpoint, names, fresh)
             durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
         self._effects.checkpoint_came()
@@ -177,12 +195,21 @@ class AttemptStore:
         await self.boundary.pass_by(checkpoint.namespace)
         return STORED
 
-    def _check_state(self, checkpoint: Checkpoint, names: Mapping[BlobKey, str], fresh: Mapping[BlobKey, Blob]) -> None:
+    def _check_here(self, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]) -> None:
+        for key, what in names.items():
+            if not self._incoming.has(key, fresh):
+                raise Corrupt(
+                    f"{what} names a value that thread {self._thread.thread_id} does not have", channel=what.name
+                )
+
+    def _check_state(
+        self, checkpoint: Checkpoint, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]
+    ) -> None:
         try:
             self._door.check_put(checkpoint, checkpoint.stored_bytes + _size(fresh))
         except StateTooLarge as error:
             largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
-            adds = ", ".join(f"{names.get(blob.key, '?')!r} ({len(blob.data)} bytes)" for blob in largest)
+            adds = ", ".join(f"{names.get(blob.key, UNKNOWN).name!r} ({len(blob.data)} bytes)" for blob in largest)
             if not adds:
                 raise
             raise StateTooLarge(f"{error.message}; this checkpoint adds {adds}", **error.details) from error
@@ -197,16 +224,32 @@ class AttemptStore:
             self._forget(fresh)
             raise
 
-    async def _move(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str], coming: Checkpoint) -> None:
+    async def _move(
+        self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, What], bytes_with_it: int, coming: Checkpoint | None
+    ) -> None:
         """Put values into external storage that are too large for the thread, or for which it has no room."""
         if self._objects is None:
             return
         await self._incoming.move_large(fresh, names)
-        more = _size(fresh) + coming.stored_bytes
+        more = _size(fresh) + bytes_with_it
         moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
         if moved:
             MOVED_VALUES.inc(len(moved))
             self._log([*batches(moved)], Urgency.LAZY)
+
+    @asynccontextmanager
+    async def _take_values(
+        self, blobs: Sequence[store_pb2.Blob], names: Mapping[BlobKey, What], bytes_with_them: int
+    ) -> AsyncGenerator[dict[BlobKey, Blob]]:
+        """Values of thread state, here and checked, to be logged while this lasts."""
+        async with self._incoming.room_for(blobs), self._fresh() as fresh:
+            await self._incoming.take(blobs, names, fresh)
+            self._check_here(names, fresh)
+            await self._move(fresh, names, bytes_with_them, None)
+            yield fresh
+
+    def _log_change(self, fresh: Mapping[BlobKey, Blob], change: StateChange) -> asyncio.Future[None]:
+        return self._log([*batches(list(fresh.values())), change], Urgency.NOW)
 
     async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
         """Forget something; not while a put is being checked, which may name what is forgotten."""

@@ -13,6 +13,7 @@ from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import Checkpoint, Projection, TaskWrites
 from agentvisor.core.room import room_in
+from agentvisor.core.saves import is_save
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import delta_updates
 from agentvisor.host.dropped_writes import DroppedWrites, Hit
@@ -84,7 +85,12 @@ class Door:
         if checkpoint.namespace not in store.checkpoints and len(store.checkpoints) >= limits.max_namespaces:
             raise StateTooLarge(
                 f"thread {self._thread.thread_id} has {len(store.checkpoints)} namespaces, the limit is "
-                f"{limits.max_namespaces} (storage.max_namespaces): call fewer subgraphs in one super-step",
+                f"{limits.max_namespaces} (storage.max_namespaces): "
+                + (
+                    "save under fewer keys"
+                    if is_save(checkpoint.namespace)
+                    else "call fewer subgraphs in one super-step"
+                ),
                 limit=str(limits.max_namespaces),
             )
 
@@ -95,7 +101,7 @@ class Door:
 
     def check_put(self, checkpoint: Checkpoint, more: int) -> None:
         """Refuse a checkpoint, whose values are here and have `more` bytes with it, that could not be carried."""
-        begins = self._first > 0
+        begins = self._first > 0 and not is_save(checkpoint.namespace)
         self.check_state(more, checkpoint, self._room.beginnings if begins else self._growth)
         if begins and checkpoint.namespace == ROOT:
             self._first -= 1
@@ -138,7 +144,7 @@ class Door:
 
     def _way_out(self) -> str:
         store, limit = self._thread.store, self._limits.max_state
-        subgraphs = len(store.checkpoints) - 1
+        subgraphs = sum(not is_save(one) for one in store.checkpoints) - 1
         if subgraphs * _BRANCH > limit // 2:
             return f"{subgraphs} calls of subgraphs are alive: call fewer in one super-step"
         updates = delta_updates(store)
@@ -180,6 +186,15 @@ class Door:
         if self._says:
             NEAR_LIMIT.inc()
             log.warning("thread_near_limit", thread=self._thread.thread_id, bytes=size, limit=self._limits.max_state)
+
+    def check_change(self, what: str, more: int) -> None:
+        """Refuse a change of thread state that adds so many bytes; not one that adds none."""
+        if more <= 0:
+            return
+        try:
+            self.check_state(more, None)
+        except StateTooLarge as error:
+            raise StateTooLarge(f"{error.message}; {what} adds {more} bytes", **error.details) from error
 
     # --- effects and questions -------------------------------------------------------------------------------------
 

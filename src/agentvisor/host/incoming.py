@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from agentvisor.core.errors import Corrupt, ValueTooLarge
 from agentvisor.core.ids import BlobKey
@@ -21,6 +22,20 @@ MOVED_FROM = 16 * 1024
 """Stored bytes from which a value is worth an object of its own where room is short."""
 _LARGE = 1024 * 1024
 _WRITE_MOVED_FROM = 1024
+
+
+class What(NamedTuple):
+    """What a value is, in the words of errors."""
+
+    kind: str
+    """A channel, a save, thread state."""
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+
+UNKNOWN = What("channel", "?")
 
 
 class Incoming:
@@ -52,19 +67,19 @@ class Incoming:
             yield
 
     async def take(
-        self, messages: Iterable[store_pb2.Blob], names: Mapping[BlobKey, str], fresh: dict[BlobKey, Blob]
+        self, messages: Iterable[store_pb2.Blob], names: Mapping[BlobKey, What], fresh: dict[BlobKey, Blob]
     ) -> None:
         """Add the blobs that are new here to `fresh`, each decoded and found to be what its key says."""
         for message in messages:
             key = BlobKey(message.key)
-            name = names.get(key, "?")
+            what = names.get(key, UNKNOWN)
             if self.has(key, fresh):
                 self.uploads.forget(message.upload)
                 continue
-            self._check_size(f"channel {name!r}", name, message.stored_size or len(message.data))
+            self._check_size(str(what), what.name, message.stored_size or len(message.data))
             if message.base and not self.has(BlobKey(message.base), fresh):
                 # It may still be in the workflow, which has not yet applied what prunes it: it will be gone.
-                raise Corrupt(f"channel {name!r} is a difference from a value that is gone")
+                raise Corrupt(f"{what} is a difference from a value that is gone")
             data = await self._data(message)
             await self._add(replace(blob_from_message(message), data=data, location="", stored_size=0), fresh)
 
@@ -104,14 +119,14 @@ class Incoming:
             await self._add(blob, fresh)
         _name(write, blob.key)
 
-    async def move_large(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str]) -> None:
+    async def move_large(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, What]) -> None:
         """Put those of the fresh values into external storage that are over the inline limit."""
         for key, blob in fresh.items():
             if self._objects is not None and len(blob.data) > self._limits.max_inline_value:
-                fresh[key] = there = await self._objects.write(blob, f"channel {names.get(key, '?')!r}")
+                fresh[key] = there = await self._objects.write(blob, str(names.get(key, UNKNOWN)))
                 self._store.add_blob(there)
 
-    async def move_some(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, str], short: int) -> list[Blob]:
+    async def move_some(self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, What], short: int) -> list[Blob]:
         """Put the largest values of the thread into external storage until `short` bytes of its state are saved.
 
         Changes `fresh`; returns the others that were moved, to be logged.
@@ -124,7 +139,7 @@ class Incoming:
             for blob in sorted(inline, key=lambda one: len(one.data), reverse=True):
                 if short <= 0 or len(blob.data) < MOVED_FROM:
                     break
-                there = await self._objects.write(blob, f"channel {names.get(blob.key, '?')!r}")
+                there = await self._objects.write(blob, str(names.get(blob.key, UNKNOWN)))
                 if blob.key in fresh:
                     fresh[blob.key] = there
                     self._store.add_blob(there)

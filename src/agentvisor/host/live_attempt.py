@@ -167,7 +167,7 @@ class LiveAttempt:
 
     async def _open(self) -> Thread:
         """Read the thread as it is now that this attempt has the token (READCONS)."""
-        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id)
+        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id, thread_state=True)
         thread = await self._patiently(lambda: self._services.reader.state(self.thread_id, asked))
         if not thread.is_current(self.id):
             self.journal.fence()

@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.thread import Thread
-from agentvisor.host.store_replies import PAGE_BYTES, blobs_page, delta_history, found, list_page, part_reply
+from agentvisor.host.store_replies import (
+    PAGE_BYTES,
+    blobs_page,
+    delta_history,
+    found,
+    list_page,
+    part_reply,
+    state_found,
+    state_listed,
+)
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 
@@ -41,6 +50,10 @@ class OutsideReads:
                     asked = request.delta_history
                     thread = await self._threads.read(thread_id, namespace=Namespace(asked.namespace))
                     return delta_history(thread.store, asked)
+                case "get_thread_state":
+                    return state_found((await self._threads.state(thread_id)).store, request.get_thread_state)
+                case "list_thread_state":
+                    return state_listed((await self._threads.state(thread_id)).store, request.list_thread_state)
                 case "get_part":
                     part = request.get_part
                     return part_reply(await self._threads.part(thread_id, BlobKey(part.key), part.offset, PAGE_BYTES))
@@ -116,5 +129,9 @@ def _nothing(request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
             return store_pb2.StoreReply(listed=store_pb2.Listed())
         case "delta_history":
             return store_pb2.StoreReply(delta_history=store_pb2.DeltaHistories())
+        case "get_thread_state":
+            return store_pb2.StoreReply(thread_state_found=store_pb2.ThreadStateFound())
+        case "list_thread_state":
+            return store_pb2.StoreReply(thread_state_listed=store_pb2.ThreadStateListed())
         case _:
             return store_pb2.StoreReply(blobs=store_pb2.Blobs())

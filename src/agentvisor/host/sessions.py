@@ -68,13 +68,13 @@ class Sessions:
         if thread_id is None:
             raise InvalidInput('name the thread: config={"configurable": {"thread_id": ...}}', field="thread_id")
         match kind:
-            case "get" | "list" | "get_blobs" | "get_part" | "delta_history":
+            case "get" | "list" | "get_blobs" | "get_part" | "delta_history" | "get_thread_state" | "list_thread_state":
                 live = self._live(thread_id)
                 if live is not None and live.store.done() and live.store.exception() is None:
                     live.session_calls += 1
                     return await live.serve(request)
                 return await self._reads.answer(thread_id, request)
-            case "put" | "put_writes" | "put_part" | "project":
+            case "put" | "put_writes" | "put_part" | "project" | "change_thread_state":
                 return await self._write(thread_id, request)
             case "prune":
                 return await self._prune(thread_id, request)

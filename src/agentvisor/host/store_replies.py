@@ -14,6 +14,7 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.protocol.convert import blob_to_message, tuple_to_message, writes_to_message
 from agentvisor.protocol.reads import Place, of_page, place
+from agentvisor.protocol.thread_state import outline_of
 from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 PAGE_BYTES = 2_000_000
@@ -66,6 +67,34 @@ def delta_history(store: Store, asked: store_pb2.DeltaHistory) -> store_pb2.Stor
     return reply
 
 
+STATE_ITEMS = 256
+"""Items of an entry that one reply names."""
+
+
+def state_found(store: Store, asked: store_pb2.GetThreadState) -> store_pb2.StoreReply:
+    """The reply to a get of thread state: the entry with a page of its items; there may be no such entry."""
+    reply = store_pb2.StoreReply(thread_state_found=store_pb2.ThreadStateFound())
+    entry = store.state.get(asked.scope, asked.key)
+    if entry is not None:
+        reply.thread_state_found.entry.CopyFrom(outline_of(entry))
+        items = () if asked.without_items else entry.items[asked.start : asked.start + STATE_ITEMS]
+        reply.thread_state_found.entry.items.extend(items)
+    return reply
+
+
+def state_listed(store: Store, asked: store_pb2.ListThreadState) -> store_pb2.StoreReply:
+    """The reply to a list of thread state, without items."""
+    reply, size = store_pb2.StoreReply(thread_state_listed=store_pb2.ThreadStateListed()), 0
+    for entry in store.state.listed(asked.scope, asked.prefix, asked.after):
+        listed = reply.thread_state_listed
+        if size > PAGE_BYTES or 0 < asked.limit <= len(listed.entries):
+            listed.more = True
+            break
+        listed.entries.append(outline_of(entry))
+        size += entry.stored_bytes
+    return reply
+
+
 def list_page(
     thread: Thread, asked: store_pb2.ListCheckpoints, *, last: Place | None = None, room: int = PAGE_BYTES
 ) -> store_pb2.Listed:
@@ -94,6 +123,7 @@ def _selected(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Chec
         Namespace(asked.namespace) if asked.HasField("namespace") else None,
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
         before=CheckpointId(asked.before) if asked.before else None,
+        saves=asked.saves,
     )
     page = thread_pb2.ListPage(after_id=asked.after_id, after_namespace=asked.after_namespace)
     return (one for one in of_page(found, page) if _matches(one.metadata, asked.filter))

@@ -180,6 +180,11 @@ class Threads:
         )
         return await self._reader.read(thread_id, asked)
 
+    async def state(self, thread_id: ThreadId) -> Thread:
+        """The thread with its state beside checkpoints, and without these."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, thread_state=True, whole_run_id=_NONE)
+        return await self._reader.read(thread_id, asked)
+
     async def page(self, thread_id: ThreadId, asked: store_pb2.ListCheckpoints, most: int) -> Listed:
         """Of a list that is asked for, the `most` next checkpoints, and what a live attempt has just logged."""
         page = thread_pb2.ListPage(most=most, after_id=asked.after_id, after_namespace=asked.after_namespace)
@@ -188,6 +193,7 @@ class Threads:
             checkpoint_id=asked.checkpoint_id,
             before=asked.before,
             page=page,
+            saves=asked.saves,
             whole_run_id=_NONE,
         )
         return await self._reader.page(thread_id, question)

@@ -25,6 +25,7 @@ from agentvisor.core.records import (
     TaskWrites,
     Write,
 )
+from agentvisor.core.thread_state import StateChange
 from agentvisor.protocol.effects import (
     answer_from_message,
     ask_from_message,
@@ -32,6 +33,7 @@ from agentvisor.protocol.effects import (
     effect_from_message,
     effect_to_message,
 )
+from agentvisor.protocol.thread_state import change_from_message, change_to_message
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
 
 _STRATEGIES = {True: "keep_latest", False: "delete"}
@@ -236,6 +238,8 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(ask=ask_to_message(operation))
         case Answer(question, answer, run_id):
             message = journal_pb2.Operation(answer=store_pb2.Answer(id=question, answer=answer, run_id=run_id))
+        case StateChange():
+            message = journal_pb2.Operation(thread_state=change_to_message(operation))
     return message.SerializeToString()
 
 
@@ -266,6 +270,8 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return ask_from_message(message.ask)
         case "answer":
             return answer_from_message(message.answer)
+        case "thread_state":
+            return change_from_message(message.thread_state)
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

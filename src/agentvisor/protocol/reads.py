@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from google.protobuf.struct_pb2 import Struct
 
@@ -13,11 +13,12 @@ from agentvisor.core.ids import AttemptId, BlobKey, CheckpointId, Namespace, Run
 from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.runs import RunStatus
+from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
-from agentvisor.core.weighing import stored_bytes
+from agentvisor.core.weighing import state_bytes, stored_bytes
 from agentvisor.protocol.convert import blob_to_message, operations_from, struct_to_bytes
-from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts
+from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts, state_parts
 from agentvisor.protocol.threads import source_of, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
 
@@ -98,9 +99,10 @@ def _leave_out_ended(message: thread_pb2.Thread) -> None:
 
 def _loose(thread: Thread, asked: thread_pb2.ReadThread) -> Iterable[Loose]:
     """What belongs to no checkpoint; in a list only writes, whose checkpoint a live attempt may have logged."""
+    state = state_parts(thread.store) if asked.thread_state else ()
     if asked.without_checkpoints or (asked.HasField("page") and thread.active is None):
-        return ()
-    parts = loose_parts(thread.store)
+        return state
+    parts = chain(loose_parts(thread.store), state)
     return (one for one in parts if isinstance(one, store_pb2.TaskWrites)) if asked.HasField("page") else parts
 
 
@@ -109,10 +111,12 @@ def _selected(store: Store, asked: thread_pb2.ReadThread) -> list[Checkpoint]:
         return []
     if asked.heads:
         return [store.checkpoints[namespace][head] for namespace, head in store.heads.items()]
+    saves = asked.saves if asked.HasField("saves") else None
     found = store.newest_first(
         Namespace(asked.namespace) if asked.HasField("namespace") else None,
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,
         before=CheckpointId(asked.before) if asked.before else None,
+        saves=saves,
     )
     if asked.HasField("page"):
         found = of_page(found, asked.page)
@@ -209,6 +213,10 @@ def read_storage(thread: Thread, asked: thread_pb2.ReadStorage) -> thread_pb2.Re
         effects=len(store.effects),
         effect_bytes=store.effects.stored_bytes,
         intended_effects=store.effects.intended,
+        thread_state_entries=len(store.state.entries),
+        thread_state_items=sum(len(entry.items) for entry in store.state),
+        thread_state_bytes=state_bytes(store),
+        saves=sum(len(group) for namespace, group in store.checkpoints.items() if is_save(namespace)),
         runs=len(thread.runs),
         compactions=thread.compactions,
         left_out=thread.left_out,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from agentvisor.core.ids import Namespace
 from agentvisor.core.records import Checkpoint, CheckpointKey
@@ -25,13 +26,19 @@ from agentvisor.protocol.effects import (
     questions_from_message,
     questions_to_message,
 )
+from agentvisor.protocol.thread_state import (
+    changes_from_message,
+    changes_to_message,
+    entry_from_message,
+    entry_to_message,
+)
 from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 
 def store_to_message(store: Store, checkpoints: Iterable[Checkpoint], *, blobs: bool) -> thread_pb2.Store:
     """The part of a store that belongs to these checkpoints, and what belongs to none."""
     message = checkpoints_to_message(store, checkpoints)
-    for part in loose_parts(store):
+    for part in chain(loose_parts(store), state_parts(store)):
         add_loose(message, part)
     message.blobs.extend(blob_to_message(one) for one in store.blobs.values() if blobs)
     return message
@@ -55,11 +62,16 @@ Loose = (
     | store_pb2.Effect
     | store_pb2.Questions
     | thread_pb2.NamespaceChannels
+    | store_pb2.ThreadStateEntry
+    | store_pb2.ThreadState
 )
 
 
 def loose_parts(store: Store) -> Iterator[Loose]:
-    """What belongs to no checkpoint that is here: bones, writes and projections without one, namespaces' channels."""
+    """What belongs to no checkpoint that is here, thread state aside.
+
+    Bones, writes and projections without one, namespaces' channels, effects, questions.
+    """
     for group in store.bones.values():
         for bone in group.values():
             yield bone_to_message(bone)
@@ -74,6 +86,13 @@ def loose_parts(store: Store) -> Iterator[Loose]:
     yield from map(effect_to_message, store.effects)
     if store.questions.asked:
         yield questions_to_message(store.questions)
+
+
+def state_parts(store: Store) -> Iterator[Loose]:
+    """Thread state, entry by entry."""
+    yield from map(entry_to_message, store.state)
+    if store.state.revision:
+        yield changes_to_message(store.state)
 
 
 def add_loose(message: thread_pb2.Store, part: Loose) -> None:
@@ -91,6 +110,10 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.questions.CopyFrom(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
+        case store_pb2.ThreadStateEntry():
+            message.thread_state.append(part)
+        case store_pb2.ThreadState():
+            message.thread_state_changes.CopyFrom(part)
 
 
 def store_from_message(message: thread_pb2.Store) -> Store:
@@ -110,4 +133,7 @@ def store_from_message(message: thread_pb2.Store) -> Store:
     for effect in message.effects:
         store.effects.record(effect_from_message(effect))
     store.questions = questions_from_message(message.questions)
+    store.state = changes_from_message(message.thread_state_changes)
+    for entry in message.thread_state:
+        store.add_entry(entry_from_message(entry))
     return store

@@ -438,12 +438,14 @@ class StoreRequest(_message.Message):
     COPY_THREAD_FIELD_NUMBER: _builtins.int
     DELETE_FOR_RUNS_FIELD_NUMBER: _builtins.int
     PRUNE_FIELD_NUMBER: _builtins.int
-    THREAD_STATE_FIELD_NUMBER: _builtins.int
+    CHANGE_THREAD_STATE_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
     DELTA_HISTORY_FIELD_NUMBER: _builtins.int
     PUT_PART_FIELD_NUMBER: _builtins.int
     GET_PART_FIELD_NUMBER: _builtins.int
     QUESTION_FIELD_NUMBER: _builtins.int
+    GET_THREAD_STATE_FIELD_NUMBER: _builtins.int
+    LIST_THREAD_STATE_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     """Which thread; empty means the run's own. Inside a guest any other thread is refused."""
     @_builtins.property
@@ -467,7 +469,7 @@ class StoreRequest(_message.Message):
     @_builtins.property
     def prune(self) -> Global___PruneThread: ...
     @_builtins.property
-    def thread_state(self) -> Global___ThreadStateRequest: ...
+    def change_thread_state(self) -> Global___ChangeThreadState: ...
     @_builtins.property
     def effect(self) -> Global___EffectRequest: ...
     @_builtins.property
@@ -478,6 +480,10 @@ class StoreRequest(_message.Message):
     def get_part(self) -> Global___GetPart: ...
     @_builtins.property
     def question(self) -> Global___QuestionRequest: ...
+    @_builtins.property
+    def get_thread_state(self) -> Global___GetThreadState: ...
+    @_builtins.property
+    def list_thread_state(self) -> Global___ListThreadState: ...
     def __init__(
         self,
         *,
@@ -492,18 +498,20 @@ class StoreRequest(_message.Message):
         copy_thread: Global___CopyThread | None = ...,
         delete_for_runs: Global___DeleteForRuns | None = ...,
         prune: Global___PruneThread | None = ...,
-        thread_state: Global___ThreadStateRequest | None = ...,
+        change_thread_state: Global___ChangeThreadState | None = ...,
         effect: Global___EffectRequest | None = ...,
         delta_history: Global___DeltaHistory | None = ...,
         put_part: Global___PutPart | None = ...,
         get_part: Global___GetPart | None = ...,
         question: Global___QuestionRequest | None = ...,
+        get_thread_state: Global___GetThreadState | None = ...,
+        list_thread_state: Global___ListThreadState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "kind", b"kind", "list", b"list", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_id", b"thread_id", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "thread_state", "effect", "delta_history", "put_part", "get_part", "question"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "change_thread_state", "effect", "delta_history", "put_part", "get_part", "question", "get_thread_state", "list_thread_state"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -571,6 +579,7 @@ class ListCheckpoints(_message.Message):
     AFTER_ID_FIELD_NUMBER: _builtins.int
     ALL_THREADS_FIELD_NUMBER: _builtins.int
     AFTER_THREAD_FIELD_NUMBER: _builtins.int
+    SAVES_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Unset: every namespace."""
     checkpoint_id: _builtins.str
@@ -584,6 +593,8 @@ class ListCheckpoints(_message.Message):
     all_threads: _builtins.bool
     """Every thread that the caller may see (operators only)."""
     after_thread: _builtins.str
+    saves: _builtins.bool
+    """Those of agentvisor.checkpoint, and no others; false: all others, and none of those."""
     @_builtins.property
     def filter(self) -> _struct_pb2.Struct:
         """Metadata that must be equal."""
@@ -600,10 +611,11 @@ class ListCheckpoints(_message.Message):
         after_id: _builtins.str = ...,
         all_threads: _builtins.bool = ...,
         after_thread: _builtins.str = ...,
+        saves: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_namespace", b"_namespace", "filter", b"filter", "limit", b"limit", "namespace", b"namespace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_namespace", b"_namespace", "after_id", b"after_id", "after_namespace", b"after_namespace", "after_thread", b"after_thread", "all_threads", b"all_threads", "before", b"before", "checkpoint_id", b"checkpoint_id", "filter", b"filter", "limit", b"limit", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_namespace", b"_namespace", "after_id", b"after_id", "after_namespace", b"after_namespace", "after_thread", b"after_thread", "all_threads", b"all_threads", "before", b"before", "checkpoint_id", b"checkpoint_id", "filter", b"filter", "limit", b"limit", "namespace", b"namespace", "saves", b"saves"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -800,57 +812,8 @@ class PruneThread(_message.Message):
 Global___PruneThread: _TypeAlias = PruneThread  # noqa: Y015
 
 @_typing.final
-class ThreadStateRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GET_FIELD_NUMBER: _builtins.int
-    CHANGE_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def get(self) -> Global___ThreadStateGet: ...
-    @_builtins.property
-    def change(self) -> Global___ThreadStateChange: ...
-    def __init__(
-        self,
-        *,
-        get: Global___ThreadStateGet | None = ...,
-        change: Global___ThreadStateChange | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "get", b"get", "kind", b"kind"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "get", b"get", "kind", b"kind"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["get", "change"]  # noqa: Y015
-    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
-
-Global___ThreadStateRequest: _TypeAlias = ThreadStateRequest  # noqa: Y015
-
-@_typing.final
-class ThreadStateGet(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    KEYS_FIELD_NUMBER: _builtins.int
-    scope: _builtins.str
-    @_builtins.property
-    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    def __init__(
-        self,
-        *,
-        scope: _builtins.str = ...,
-        keys: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "scope", b"scope"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ThreadStateGet: _TypeAlias = ThreadStateGet  # noqa: Y015
-
-@_typing.final
-class ThreadStateChange(_message.Message):
-    """A change of thread state, refused where the revision has moved on."""
+class ChangeThreadState(_message.Message):
+    """A change of one entry of thread state, refused where its revision is not the expected one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -860,12 +823,23 @@ class ThreadStateChange(_message.Message):
     APPEND_FIELD_NUMBER: _builtins.int
     DELETE_FIELD_NUMBER: _builtins.int
     EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
+    BLOBS_FIELD_NUMBER: _builtins.int
+    CHANGE_ID_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     key: _builtins.str
     set: _builtins.bytes
+    """The entry's value is the blob of this key."""
     append: _builtins.bytes
+    """The blob of this key is put behind the entry's list."""
     delete: _builtins.bool
     expected_revision: _builtins.int
+    """0: there must be no such entry."""
+    change_id: _builtins.bytes
+    """From a client that sends a request again where the answer was lost: names the change, which counts once."""
+    @_builtins.property
+    def blobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Blob]:
+        """The blobs that the host cannot have yet, bases before what is based on them."""
+
     def __init__(
         self,
         *,
@@ -875,10 +849,12 @@ class ThreadStateChange(_message.Message):
         append: _builtins.bytes = ...,
         delete: _builtins.bool = ...,
         expected_revision: _builtins.int | None = ...,
+        blobs: _abc.Iterable[Global___Blob] | None = ...,
+        change_id: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_revision", b"_expected_revision", "append", b"append", "change", b"change", "delete", b"delete", "expected_revision", b"expected_revision", "set", b"set"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_revision", b"_expected_revision", "append", b"append", "change", b"change", "delete", b"delete", "expected_revision", b"expected_revision", "key", b"key", "scope", b"scope", "set", b"set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_revision", b"_expected_revision", "append", b"append", "blobs", b"blobs", "change", b"change", "change_id", b"change_id", "delete", b"delete", "expected_revision", b"expected_revision", "key", b"key", "scope", b"scope", "set", b"set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_revision: _TypeAlias = _typing.Literal["expected_revision"]  # noqa: Y015
     _WhichOneofArgType__expected_revision: _TypeAlias = _typing.Literal["_expected_revision", b"_expected_revision"]  # noqa: Y015
@@ -889,7 +865,222 @@ class ThreadStateChange(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
+Global___ChangeThreadState: _TypeAlias = ChangeThreadState  # noqa: Y015
+
+@_typing.final
+class GetThreadState(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    WITHOUT_ITEMS_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    key: _builtins.str
+    start: _builtins.int
+    """Of what is appended, items from this one on; a reply names a bounded number."""
+    without_items: _builtins.bool
+    """No items at all."""
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        key: _builtins.str = ...,
+        start: _builtins.int = ...,
+        without_items: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope", "start", b"start", "without_items", b"without_items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetThreadState: _TypeAlias = GetThreadState  # noqa: Y015
+
+@_typing.final
+class ListThreadState(_message.Message):
+    """Entries of a scope in the order of their keys."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    PREFIX_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    prefix: _builtins.str
+    after: _builtins.str
+    """Where the last page ended."""
+    limit: _builtins.int
+    """At most so many; 0: as many as a reply holds."""
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        prefix: _builtins.str = ...,
+        after: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "limit", b"limit", "prefix", b"prefix", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListThreadState: _TypeAlias = ListThreadState  # noqa: Y015
+
+@_typing.final
+class ThreadStateEntry(_message.Message):
+    """An entry of thread state: a JSON value, and the items that were appended to it where that is a list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_MS_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    IS_LIST_FIELD_NUMBER: _builtins.int
+    VALUE_ITEMS_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    APPENDED_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    key: _builtins.str
+    revision: _builtins.int
+    """Grows with every change of the thread's state."""
+    updated_at_ms: _builtins.int
+    value: _builtins.bytes
+    """Of its value; none: the entry is a list, and all its items were appended."""
+    is_list: _builtins.bool
+    """What the value's JSON begins with."""
+    value_items: _builtins.int
+    """Items in the value."""
+    appended: _builtins.int
+    """How many items were appended, where `items` holds a part of them."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Of what was appended."""
+
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        key: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        updated_at_ms: _builtins.int = ...,
+        value: _builtins.bytes = ...,
+        is_list: _builtins.bool = ...,
+        value_items: _builtins.int = ...,
+        items: _abc.Iterable[_builtins.bytes] | None = ...,
+        appended: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended", b"appended", "is_list", b"is_list", "items", b"items", "key", b"key", "revision", b"revision", "scope", b"scope", "updated_at_ms", b"updated_at_ms", "value", b"value", "value_items", b"value_items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreadStateEntry: _TypeAlias = ThreadStateEntry  # noqa: Y015
+
+@_typing.final
+class ThreadStateChange(_message.Message):
+    """One change of thread state as it is journalled: what becomes of the entry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    SET_FIELD_NUMBER: _builtins.int
+    APPEND_FIELD_NUMBER: _builtins.int
+    DELETE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    IS_LIST_FIELD_NUMBER: _builtins.int
+    VALUE_ITEMS_FIELD_NUMBER: _builtins.int
+    CHANGE_ID_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    key: _builtins.str
+    set: _builtins.bytes
+    append: _builtins.bytes
+    delete: _builtins.bool
+    revision: _builtins.int
+    at_ms: _builtins.int
+    is_list: _builtins.bool
+    value_items: _builtins.int
+    change_id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        key: _builtins.str = ...,
+        set: _builtins.bytes = ...,
+        append: _builtins.bytes = ...,
+        delete: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        at_ms: _builtins.int = ...,
+        is_list: _builtins.bool = ...,
+        value_items: _builtins.int = ...,
+        change_id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "change", b"change", "delete", b"delete", "set", b"set"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append", b"append", "at_ms", b"at_ms", "change", b"change", "change_id", b"change_id", "delete", b"delete", "is_list", b"is_list", "key", b"key", "revision", b"revision", "scope", b"scope", "set", b"set", "value_items", b"value_items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["set", "append", "delete"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
 Global___ThreadStateChange: _TypeAlias = ThreadStateChange  # noqa: Y015
+
+@_typing.final
+class MadeChange(_message.Message):
+    """A change that was made, by its name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGE_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    change_id: _builtins.bytes
+    revision: _builtins.int
+    def __init__(
+        self,
+        *,
+        change_id: _builtins.bytes = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_id", b"change_id", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MadeChange: _TypeAlias = MadeChange  # noqa: Y015
+
+@_typing.final
+class ThreadState(_message.Message):
+    """All of a thread's state beside its checkpoints."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    MADE_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Of the last change."""
+    @_builtins.property
+    def made(self) -> _containers.RepeatedCompositeFieldContainer[Global___MadeChange]: ...
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        made: _abc.Iterable[Global___MadeChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["made", b"made", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreadState: _TypeAlias = ThreadState  # noqa: Y015
 
 @_typing.final
 class EffectRequest(_message.Message):
@@ -1212,6 +1403,9 @@ class StoreReply(_message.Message):
     PART_FIELD_NUMBER: _builtins.int
     EFFECT_FIELD_NUMBER: _builtins.int
     QUESTIONS_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_CHANGED_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_FOUND_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_LISTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> Global___Error: ...
     @_builtins.property
@@ -1232,6 +1426,14 @@ class StoreReply(_message.Message):
     def effect(self) -> Global___EffectReply: ...
     @_builtins.property
     def questions(self) -> Global___Questions: ...
+    @_builtins.property
+    def thread_state_changed(self) -> Global___ThreadStateChanged:
+        """Durable."""
+
+    @_builtins.property
+    def thread_state_found(self) -> Global___ThreadStateFound: ...
+    @_builtins.property
+    def thread_state_listed(self) -> Global___ThreadStateListed: ...
     def __init__(
         self,
         *,
@@ -1244,16 +1446,85 @@ class StoreReply(_message.Message):
         part: Global___Part | None = ...,
         effect: Global___EffectReply | None = ...,
         questions: Global___Questions | None = ...,
+        thread_state_changed: Global___ThreadStateChanged | None = ...,
+        thread_state_found: Global___ThreadStateFound | None = ...,
+        thread_state_listed: Global___ThreadStateListed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part", "effect", "questions"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part", "effect", "questions", "thread_state_changed", "thread_state_found", "thread_state_listed"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___StoreReply: _TypeAlias = StoreReply  # noqa: Y015
+
+@_typing.final
+class ThreadStateChanged(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreadStateChanged: _TypeAlias = ThreadStateChanged  # noqa: Y015
+
+@_typing.final
+class ThreadStateFound(_message.Message):
+    """No entry: there is none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def entry(self) -> Global___ThreadStateEntry: ...
+    def __init__(
+        self,
+        *,
+        entry: Global___ThreadStateEntry | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreadStateFound: _TypeAlias = ThreadStateFound  # noqa: Y015
+
+@_typing.final
+class ThreadStateListed(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ThreadStateEntry]:
+        """Without their items."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[Global___ThreadStateEntry] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreadStateListed: _TypeAlias = ThreadStateListed  # noqa: Y015
 
 @_typing.final
 class EffectReply(_message.Message):

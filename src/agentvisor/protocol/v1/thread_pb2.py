@@ -27,7 +27,7 @@ from agentvisor.protocol.v1 import run_pb2 as agentvisor_dot_protocol_dot_v1_dot
 from agentvisor.protocol.v1 import store_pb2 as agentvisor_dot_protocol_dot_v1_dot_store__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#agentvisor/protocol/v1/thread.proto\x12\x16\x61gentvisor.protocol.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a agentvisor/protocol/v1/run.proto\x1a\"agentvisor/protocol/v1/store.proto\"\x92\x05\n\x06Thread\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x11\n\tthread_id\x18\x02 \x01(\t\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rupdated_at_ms\x18\x04 \x01(\x03\x12\x1b\n\x13state_updated_at_ms\x18\x05 \x01(\x03\x12\x34\n\x06\x63onfig\x18\x06 \x01(\x0b\x32$.agentvisor.protocol.v1.PinnedConfig\x12)\n\x08metadata\x18\x07 \x01(\x0b\x32\x17.google.protobuf.Struct\x12,\n\x05store\x18\x08 \x01(\x0b\x32\x1d.agentvisor.protocol.v1.Store\x12)\n\x04runs\x18\t \x03(\x0b\x32\x1b.agentvisor.protocol.v1.Run\x12\x35\n\x06\x61\x63tive\x18\n \x01(\x0b\x32%.agentvisor.protocol.v1.ActiveAttempt\x12\x13\n\x0b\x63ompactions\x18\x0b \x01(\r\x12>\n\x0cthread_state\x18\x0c \x03(\x0b\x32(.agentvisor.protocol.v1.ThreadStateEntry\x12\x0f\n\x07\x66\x61ilure\x18\x0e \x01(\t\x12\x38\n\x08settings\x18\x0f \x01(\x0b\x32&.agentvisor.protocol.v1.ThreadSettings\x12=\n\x08left_out\x18\x10 \x03(\x0b\x32+.agentvisor.protocol.v1.Thread.LeftOutEntry\x12\x13\n\x0bincarnation\x18\x14 \x01(\t\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01J\x04\x08\r\x10\x0e\"\xb1\x03\n\x05Store\x12<\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\'.agentvisor.protocol.v1.CheckpointTuple\x12\x33\n\x07orphans\x18\x02 \x03(\x0b\x32\".agentvisor.protocol.v1.TaskWrites\x12\x37\n\x0bprojections\x18\x03 \x03(\x0b\x32\".agentvisor.protocol.v1.Projection\x12+\n\x05\x62lobs\x18\x04 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\x12;\n\x08\x63hannels\x18\x05 \x03(\x0b\x32).agentvisor.protocol.v1.NamespaceChannels\x12+\n\x05\x62ones\x18\x06 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Bone\x12/\n\x07\x65\x66\x66\x65\x63ts\x18( \x03(\x0b\x32\x1e.agentvisor.protocol.v1.Effect\x12\x34\n\tquestions\x18) \x01(\x0b\x32!.agentvisor.protocol.v1.Questions\"8\n\x11NamespaceChannels\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x10\n\x08\x63hannels\x18\x02 \x03(\t\"\x85\x01\n\rActiveAttempt\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x13\n\x0b\x61pplied_seq\x18\x03 \x01(\x04\x12\x12\n\nhost_queue\x18\x04 \x01(\t\x12\x15\n\rattach_offers\x18\x05 \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x06 \x01(\x03\"O\n\x10ThreadStateEntry\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x0c\x12\x10\n\x08revision\x18\x04 \x01(\x04\"\xeb\x01\n\nReadThread\x12\x16\n\tnamespace\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\t\x12\x0e\n\x06newest\x18\x03 \x01(\r\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x05 \x01(\r\x12\x14\n\x0cwhole_run_id\x18\x06 \x01(\t\x12\x1b\n\x13without_checkpoints\x18\x07 \x01(\x08\x12\r\n\x05heads\x18\x08 \x01(\x08\x12.\n\x04page\x18\t \x01(\x0b\x32 .agentvisor.protocol.v1.ListPageB\x0c\n\n_namespace\"C\n\x08ListPage\x12\x0c\n\x04most\x18\x01 \x01(\r\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\t\x12\x17\n\x0f\x61\x66ter_namespace\x18\x03 \x01(\t\"~\n\x0fReadThreadReply\x12.\n\x06thread\x18\x01 \x01(\x0b\x32\x1e.agentvisor.protocol.v1.Thread\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\r\x12\x19\n\x11unsheddable_bytes\x18\x03 \x01(\x04\x12\x10\n\x08revision\x18\x04 \x01(\x04\"\x1a\n\x0bReadStorage\x12\x0b\n\x03log\x18\x01 \x01(\x0c\"\xa1\x04\n\x10ReadStorageReply\x12\x13\n\x0bstate_bytes\x18\x01 \x01(\x04\x12\x19\n\x11unsheddable_bytes\x18\x02 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x03 \x01(\x04\x12\x13\n\x0b\x63heckpoints\x18\x04 \x01(\r\x12\x12\n\nnamespaces\x18\x05 \x01(\r\x12\r\n\x05\x62lobs\x18\x06 \x01(\r\x12\x12\n\nblob_bytes\x18\x07 \x01(\x04\x12\x16\n\x0epending_writes\x18\x08 \x01(\r\x12\x1b\n\x13pending_write_bytes\x18\t \x01(\x04\x12\x0c\n\x04runs\x18\n \x01(\r\x12\x13\n\x0b\x63ompactions\x18\x0b \x01(\r\x12G\n\x08left_out\x18\x0c \x03(\x0b\x32\x35.agentvisor.protocol.v1.ReadStorageReply.LeftOutEntry\x12\x0f\n\x07\x65\x66\x66\x65\x63ts\x18( \x01(\r\x12\x14\n\x0c\x65\x66\x66\x65\x63t_bytes\x18) \x01(\x04\x12\x18\n\x10intended_effects\x18* \x01(\r\x12\x16\n\x0e\x65xternal_blobs\x18\x14 \x01(\r\x12\x16\n\x0e\x65xternal_bytes\x18\x15 \x01(\x04\x12\x16\n\x0ehistory_events\x18\r \x01(\x04\x12\x15\n\rhistory_bytes\x18\x0e \x01(\x04\x12\x0b\n\x03gap\x18\x32 \x01(\x08\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"9\n\tReadBlobs\x12\x0c\n\x04keys\x18\x01 \x03(\x0c\x12\x0c\n\x04have\x18\x02 \x03(\x0c\x12\x10\n\x08outlines\x18\x03 \x01(\x08\"\xad\x01\n\x0eReadBlobsReply\x12+\n\x05\x62lobs\x18\x01 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\x12\x0c\n\x04more\x18\x02 \x01(\x08\x12\x35\n\x06\x61\x63tive\x18\x03 \x01(\x0b\x32%.agentvisor.protocol.v1.ActiveAttempt\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\".\n\x0bReadAttempt\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\"f\n\x10ReadAttemptReply\x12\x0f\n\x07\x63urrent\x18\x01 \x01(\x08\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12\x12\n\ncompacting\x18\x03 \x01(\x08\x12\x13\n\x0b\x61pplied_seq\x18\x04 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#agentvisor/protocol/v1/thread.proto\x12\x16\x61gentvisor.protocol.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a agentvisor/protocol/v1/run.proto\x1a\"agentvisor/protocol/v1/store.proto\"\xd8\x04\n\x06Thread\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x11\n\tthread_id\x18\x02 \x01(\t\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rupdated_at_ms\x18\x04 \x01(\x03\x12\x1b\n\x13state_updated_at_ms\x18\x05 \x01(\x03\x12\x34\n\x06\x63onfig\x18\x06 \x01(\x0b\x32$.agentvisor.protocol.v1.PinnedConfig\x12)\n\x08metadata\x18\x07 \x01(\x0b\x32\x17.google.protobuf.Struct\x12,\n\x05store\x18\x08 \x01(\x0b\x32\x1d.agentvisor.protocol.v1.Store\x12)\n\x04runs\x18\t \x03(\x0b\x32\x1b.agentvisor.protocol.v1.Run\x12\x35\n\x06\x61\x63tive\x18\n \x01(\x0b\x32%.agentvisor.protocol.v1.ActiveAttempt\x12\x13\n\x0b\x63ompactions\x18\x0b \x01(\r\x12\x0f\n\x07\x66\x61ilure\x18\x0e \x01(\t\x12\x38\n\x08settings\x18\x0f \x01(\x0b\x32&.agentvisor.protocol.v1.ThreadSettings\x12=\n\x08left_out\x18\x10 \x03(\x0b\x32+.agentvisor.protocol.v1.Thread.LeftOutEntry\x12\x13\n\x0bincarnation\x18\x14 \x01(\t\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01J\x04\x08\x0c\x10\rJ\x04\x08\r\x10\x0e\"\xb4\x04\n\x05Store\x12<\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\'.agentvisor.protocol.v1.CheckpointTuple\x12\x33\n\x07orphans\x18\x02 \x03(\x0b\x32\".agentvisor.protocol.v1.TaskWrites\x12\x37\n\x0bprojections\x18\x03 \x03(\x0b\x32\".agentvisor.protocol.v1.Projection\x12+\n\x05\x62lobs\x18\x04 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\x12;\n\x08\x63hannels\x18\x05 \x03(\x0b\x32).agentvisor.protocol.v1.NamespaceChannels\x12+\n\x05\x62ones\x18\x06 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Bone\x12/\n\x07\x65\x66\x66\x65\x63ts\x18( \x03(\x0b\x32\x1e.agentvisor.protocol.v1.Effect\x12\x34\n\tquestions\x18) \x01(\x0b\x32!.agentvisor.protocol.v1.Questions\x12>\n\x0cthread_state\x18< \x03(\x0b\x32(.agentvisor.protocol.v1.ThreadStateEntry\x12\x41\n\x14thread_state_changes\x18= \x01(\x0b\x32#.agentvisor.protocol.v1.ThreadState\"8\n\x11NamespaceChannels\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x10\n\x08\x63hannels\x18\x02 \x03(\t\"\x85\x01\n\rActiveAttempt\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x13\n\x0b\x61pplied_seq\x18\x03 \x01(\x04\x12\x12\n\nhost_queue\x18\x04 \x01(\t\x12\x15\n\rattach_offers\x18\x05 \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x06 \x01(\x03\"\x9f\x02\n\nReadThread\x12\x16\n\tnamespace\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rcheckpoint_id\x18\x02 \x01(\t\x12\x0e\n\x06newest\x18\x03 \x01(\r\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x05 \x01(\r\x12\x14\n\x0cwhole_run_id\x18\x06 \x01(\t\x12\x1b\n\x13without_checkpoints\x18\x07 \x01(\x08\x12\r\n\x05heads\x18\x08 \x01(\x08\x12.\n\x04page\x18\t \x01(\x0b\x32 .agentvisor.protocol.v1.ListPage\x12\x12\n\x05saves\x18\n \x01(\x08H\x01\x88\x01\x01\x12\x14\n\x0cthread_state\x18\x0b \x01(\x08\x42\x0c\n\n_namespaceB\x08\n\x06_saves\"C\n\x08ListPage\x12\x0c\n\x04most\x18\x01 \x01(\r\x12\x10\n\x08\x61\x66ter_id\x18\x02 \x01(\t\x12\x17\n\x0f\x61\x66ter_namespace\x18\x03 \x01(\t\"~\n\x0fReadThreadReply\x12.\n\x06thread\x18\x01 \x01(\x0b\x32\x1e.agentvisor.protocol.v1.Thread\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\r\x12\x19\n\x11unsheddable_bytes\x18\x03 \x01(\x04\x12\x10\n\x08revision\x18\x04 \x01(\x04\"\x1a\n\x0bReadStorage\x12\x0b\n\x03log\x18\x01 \x01(\x0c\"\x86\x05\n\x10ReadStorageReply\x12\x13\n\x0bstate_bytes\x18\x01 \x01(\x04\x12\x19\n\x11unsheddable_bytes\x18\x02 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x03 \x01(\x04\x12\x13\n\x0b\x63heckpoints\x18\x04 \x01(\r\x12\x12\n\nnamespaces\x18\x05 \x01(\r\x12\r\n\x05\x62lobs\x18\x06 \x01(\r\x12\x12\n\nblob_bytes\x18\x07 \x01(\x04\x12\x16\n\x0epending_writes\x18\x08 \x01(\r\x12\x1b\n\x13pending_write_bytes\x18\t \x01(\x04\x12\x0c\n\x04runs\x18\n \x01(\r\x12\x13\n\x0b\x63ompactions\x18\x0b \x01(\r\x12G\n\x08left_out\x18\x0c \x03(\x0b\x32\x35.agentvisor.protocol.v1.ReadStorageReply.LeftOutEntry\x12\x0f\n\x07\x65\x66\x66\x65\x63ts\x18( \x01(\r\x12\x14\n\x0c\x65\x66\x66\x65\x63t_bytes\x18) \x01(\x04\x12\x18\n\x10intended_effects\x18* \x01(\r\x12\x16\n\x0e\x65xternal_blobs\x18\x14 \x01(\r\x12\x16\n\x0e\x65xternal_bytes\x18\x15 \x01(\x04\x12\x16\n\x0ehistory_events\x18\r \x01(\x04\x12\x15\n\rhistory_bytes\x18\x0e \x01(\x04\x12\x0b\n\x03gap\x18\x32 \x01(\x08\x12\x1c\n\x14thread_state_entries\x18< \x01(\r\x12\x1a\n\x12thread_state_items\x18= \x01(\r\x12\x1a\n\x12thread_state_bytes\x18> \x01(\x04\x12\r\n\x05saves\x18? \x01(\r\x1a.\n\x0cLeftOutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"9\n\tReadBlobs\x12\x0c\n\x04keys\x18\x01 \x03(\x0c\x12\x0c\n\x04have\x18\x02 \x03(\x0c\x12\x10\n\x08outlines\x18\x03 \x01(\x08\"\xad\x01\n\x0eReadBlobsReply\x12+\n\x05\x62lobs\x18\x01 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\x12\x0c\n\x04more\x18\x02 \x01(\x08\x12\x35\n\x06\x61\x63tive\x18\x03 \x01(\x0b\x32%.agentvisor.protocol.v1.ActiveAttempt\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\x04\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\".\n\x0bReadAttempt\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\"f\n\x10ReadAttemptReply\x12\x0f\n\x07\x63urrent\x18\x01 \x01(\x08\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12\x12\n\ncompacting\x18\x03 \x01(\x08\x12\x13\n\x0b\x61pplied_seq\x18\x04 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,35 +39,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._loaded_options = None
   _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._serialized_options = b'8\001'
   _globals['_THREAD']._serialized_start=164
-  _globals['_THREAD']._serialized_end=822
-  _globals['_THREAD_LEFTOUTENTRY']._serialized_start=770
-  _globals['_THREAD_LEFTOUTENTRY']._serialized_end=816
-  _globals['_STORE']._serialized_start=825
-  _globals['_STORE']._serialized_end=1258
-  _globals['_NAMESPACECHANNELS']._serialized_start=1260
-  _globals['_NAMESPACECHANNELS']._serialized_end=1316
-  _globals['_ACTIVEATTEMPT']._serialized_start=1319
-  _globals['_ACTIVEATTEMPT']._serialized_end=1452
-  _globals['_THREADSTATEENTRY']._serialized_start=1454
-  _globals['_THREADSTATEENTRY']._serialized_end=1533
-  _globals['_READTHREAD']._serialized_start=1536
-  _globals['_READTHREAD']._serialized_end=1771
-  _globals['_LISTPAGE']._serialized_start=1773
-  _globals['_LISTPAGE']._serialized_end=1840
-  _globals['_READTHREADREPLY']._serialized_start=1842
-  _globals['_READTHREADREPLY']._serialized_end=1968
-  _globals['_READSTORAGE']._serialized_start=1970
-  _globals['_READSTORAGE']._serialized_end=1996
-  _globals['_READSTORAGEREPLY']._serialized_start=1999
-  _globals['_READSTORAGEREPLY']._serialized_end=2544
-  _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._serialized_start=770
-  _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._serialized_end=816
-  _globals['_READBLOBS']._serialized_start=2546
-  _globals['_READBLOBS']._serialized_end=2603
-  _globals['_READBLOBSREPLY']._serialized_start=2606
-  _globals['_READBLOBSREPLY']._serialized_end=2779
-  _globals['_READATTEMPT']._serialized_start=2781
-  _globals['_READATTEMPT']._serialized_end=2827
-  _globals['_READATTEMPTREPLY']._serialized_start=2829
-  _globals['_READATTEMPTREPLY']._serialized_end=2931
+  _globals['_THREAD']._serialized_end=764
+  _globals['_THREAD_LEFTOUTENTRY']._serialized_start=706
+  _globals['_THREAD_LEFTOUTENTRY']._serialized_end=752
+  _globals['_STORE']._serialized_start=767
+  _globals['_STORE']._serialized_end=1331
+  _globals['_NAMESPACECHANNELS']._serialized_start=1333
+  _globals['_NAMESPACECHANNELS']._serialized_end=1389
+  _globals['_ACTIVEATTEMPT']._serialized_start=1392
+  _globals['_ACTIVEATTEMPT']._serialized_end=1525
+  _globals['_READTHREAD']._serialized_start=1528
+  _globals['_READTHREAD']._serialized_end=1815
+  _globals['_LISTPAGE']._serialized_start=1817
+  _globals['_LISTPAGE']._serialized_end=1884
+  _globals['_READTHREADREPLY']._serialized_start=1886
+  _globals['_READTHREADREPLY']._serialized_end=2012
+  _globals['_READSTORAGE']._serialized_start=2014
+  _globals['_READSTORAGE']._serialized_end=2040
+  _globals['_READSTORAGEREPLY']._serialized_start=2043
+  _globals['_READSTORAGEREPLY']._serialized_end=2689
+  _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._serialized_start=706
+  _globals['_READSTORAGEREPLY_LEFTOUTENTRY']._serialized_end=752
+  _globals['_READBLOBS']._serialized_start=2691
+  _globals['_READBLOBS']._serialized_end=2748
+  _globals['_READBLOBSREPLY']._serialized_start=2751
+  _globals['_READBLOBSREPLY']._serialized_end=2924
+  _globals['_READATTEMPT']._serialized_start=2926
+  _globals['_READATTEMPT']._serialized_end=2972
+  _globals['_READATTEMPTREPLY']._serialized_start=2974
+  _globals['_READATTEMPTREPLY']._serialized_end=3076
 # @@protoc_insertion_point(module_scope)

@@ -56,7 +56,6 @@ class Thread(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     ACTIVE_FIELD_NUMBER: _builtins.int
     COMPACTIONS_FIELD_NUMBER: _builtins.int
-    THREAD_STATE_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
@@ -86,8 +85,6 @@ class Thread(_message.Message):
     @_builtins.property
     def active(self) -> Global___ActiveAttempt: ...
     @_builtins.property
-    def thread_state(self) -> _containers.RepeatedCompositeFieldContainer[Global___ThreadStateEntry]: ...
-    @_builtins.property
     def settings(self) -> _run_pb2.ThreadSettings: ...
     @_builtins.property
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -107,7 +104,6 @@ class Thread(_message.Message):
         runs: _abc.Iterable[_run_pb2.Run] | None = ...,
         active: Global___ActiveAttempt | None = ...,
         compactions: _builtins.int = ...,
-        thread_state: _abc.Iterable[Global___ThreadStateEntry] | None = ...,
         failure: _builtins.str = ...,
         settings: _run_pb2.ThreadSettings | None = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
@@ -115,7 +111,7 @@ class Thread(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "thread_state", b"thread_state", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -133,6 +129,8 @@ class Store(_message.Message):
     BONES_FIELD_NUMBER: _builtins.int
     EFFECTS_FIELD_NUMBER: _builtins.int
     QUESTIONS_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_CHANGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -151,6 +149,10 @@ class Store(_message.Message):
     def effects(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Effect]: ...
     @_builtins.property
     def questions(self) -> _store_pb2.Questions: ...
+    @_builtins.property
+    def thread_state(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ThreadStateEntry]: ...
+    @_builtins.property
+    def thread_state_changes(self) -> _store_pb2.ThreadState: ...
     def __init__(
         self,
         *,
@@ -162,10 +164,12 @@ class Store(_message.Message):
         bones: _abc.Iterable[_store_pb2.Bone] | None = ...,
         effects: _abc.Iterable[_store_pb2.Effect] | None = ...,
         questions: _store_pb2.Questions | None = ...,
+        thread_state: _abc.Iterable[_store_pb2.ThreadStateEntry] | None = ...,
+        thread_state_changes: _store_pb2.ThreadState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "orphans", b"orphans", "projections", b"projections", "questions", b"questions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "orphans", b"orphans", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -232,34 +236,6 @@ class ActiveAttempt(_message.Message):
 Global___ActiveAttempt: _TypeAlias = ActiveAttempt  # noqa: Y015
 
 @_typing.final
-class ThreadStateEntry(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SCOPE_FIELD_NUMBER: _builtins.int
-    KEY_FIELD_NUMBER: _builtins.int
-    VALUE_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    scope: _builtins.str
-    key: _builtins.str
-    value: _builtins.bytes
-    revision: _builtins.int
-    def __init__(
-        self,
-        *,
-        scope: _builtins.str = ...,
-        key: _builtins.str = ...,
-        value: _builtins.bytes = ...,
-        revision: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "revision", b"revision", "scope", b"scope", "value", b"value"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ThreadStateEntry: _TypeAlias = ThreadStateEntry  # noqa: Y015
-
-@_typing.final
 class ReadThread(_message.Message):
     """--- Queries -------------------------------------------------------------------------------------------------------
 
@@ -277,6 +253,8 @@ class ReadThread(_message.Message):
     WITHOUT_CHECKPOINTS_FIELD_NUMBER: _builtins.int
     HEADS_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
+    SAVES_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Only this namespace; unset: all."""
     checkpoint_id: _builtins.str
@@ -290,6 +268,10 @@ class ReadThread(_message.Message):
     without_checkpoints: _builtins.bool
     heads: _builtins.bool
     """Only the head of every namespace."""
+    saves: _builtins.bool
+    """True: only checkpoints of agentvisor.checkpoint; false: only others; unset: all. An older worker answers with all."""
+    thread_state: _builtins.bool
+    """With the entries of thread state."""
     @_builtins.property
     def page(self) -> Global___ListPage:
         """A page of a list. A worker that is older than this field answers with all: the reader chooses again."""
@@ -306,14 +288,21 @@ class ReadThread(_message.Message):
         without_checkpoints: _builtins.bool = ...,
         heads: _builtins.bool = ...,
         page: Global___ListPage | None = ...,
+        saves: _builtins.bool | None = ...,
+        thread_state: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "namespace", b"namespace", "page", b"page"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "namespace", b"namespace", "page", b"page", "saves", b"saves"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "saves", b"saves", "thread_state", b"thread_state", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__namespace: _TypeAlias = _typing.Literal["namespace"]  # noqa: Y015
     _WhichOneofArgType__namespace: _TypeAlias = _typing.Literal["_namespace", b"_namespace"]  # noqa: Y015
+    _WhichOneofReturnType__saves: _TypeAlias = _typing.Literal["saves"]  # noqa: Y015
+    _WhichOneofArgType__saves: _TypeAlias = _typing.Literal["_saves", b"_saves"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__namespace) -> _WhichOneofReturnType__namespace | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__saves) -> _WhichOneofReturnType__saves | None: ...
 
 Global___ReadThread: _TypeAlias = ReadThread  # noqa: Y015
 
@@ -448,6 +437,10 @@ class ReadStorageReply(_message.Message):
     HISTORY_EVENTS_FIELD_NUMBER: _builtins.int
     HISTORY_BYTES_FIELD_NUMBER: _builtins.int
     GAP_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_ENTRIES_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_ITEMS_FIELD_NUMBER: _builtins.int
+    THREAD_STATE_BYTES_FIELD_NUMBER: _builtins.int
+    SAVES_FIELD_NUMBER: _builtins.int
     state_bytes: _builtins.int
     """The whole state, as a compaction would carry it."""
     unsheddable_bytes: _builtins.int
@@ -474,6 +467,12 @@ class ReadStorageReply(_message.Message):
     history_bytes: _builtins.int
     gap: _builtins.bool
     """Operations between the state and the log are missing: read again."""
+    thread_state_entries: _builtins.int
+    """Entries of thread state, the items that were appended to them, and the bytes of both with their values."""
+    thread_state_items: _builtins.int
+    thread_state_bytes: _builtins.int
+    saves: _builtins.int
+    """Of the checkpoints, those of agentvisor.checkpoint."""
     @_builtins.property
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """How much compactions have left out so far, by shedding step."""
@@ -501,10 +500,14 @@ class ReadStorageReply(_message.Message):
         history_events: _builtins.int = ...,
         history_bytes: _builtins.int = ...,
         gap: _builtins.bool = ...,
+        thread_state_entries: _builtins.int = ...,
+        thread_state_items: _builtins.int = ...,
+        thread_state_bytes: _builtins.int = ...,
+        saves: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "gap", b"gap", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "state_bytes", b"state_bytes", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "gap", b"gap", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "saves", b"saves", "state_bytes", b"state_bytes", "thread_state_bytes", b"thread_state_bytes", "thread_state_entries", b"thread_state_entries", "thread_state_items", b"thread_state_items", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

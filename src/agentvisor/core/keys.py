@@ -1,0 +1,34 @@
+"""Names that users give to what they keep: keys of saves and of thread state, and the one rule for them."""
+
+from __future__ import annotations
+
+from agentvisor.core.errors import InvalidInput
+
+MAX_KEY = 256
+"""Characters of a key."""
+
+
+def checked_key(key: object, what: str) -> str:
+    """The key; `InvalidInput` where it is not a text of 1 to 256 characters."""
+    if not isinstance(key, str):
+        raise InvalidInput(f"{what} is a string, not {type(key).__name__}", field="key")
+    if not key:
+        raise InvalidInput(f"{what} is empty: it has 1 to {MAX_KEY} characters", field="key")
+    return _checked(key, what, "key")
+
+
+def checked_scope(scope: object) -> str:
+    """The name space of a key; `InvalidInput` where it is not a text of up to 256 characters."""
+    if not isinstance(scope, str):
+        raise InvalidInput(f"scope is a string, not {type(scope).__name__}", field="scope")
+    return _checked(scope, "scope", "scope")
+
+
+def _checked(text: str, what: str, field: str) -> str:
+    if len(text) > MAX_KEY:
+        raise InvalidInput(f"{what} {text[:40]!r}... has {len(text)} characters, the limit is {MAX_KEY}", field=field)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} {text!r} is not valid Unicode text", field=field) from None
+    return text
