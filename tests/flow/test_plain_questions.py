@@ -1,6 +1,7 @@
 """A plain agent asks with `agentvisor.interrupt`, and goes on with the answer in a process of its own."""
 
 import pytest
+from langgraph_sdk.errors import ConflictError
 from tests.flow.charging import questions, resumed
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
@@ -46,14 +47,13 @@ def test_an_answer_to_a_question_that_is_answered_already_is_none_to_the_next(wa
     thread.ended(resumed(thread, "plain", {first["id"]: "Ann"}))
     (second,) = questions(thread)
     for stale in ({first["id"]: "Ann"}, {"0" * 32: "x", second["id"]: "yes"}):
-        refused = thread.ended(resumed(thread, "plain", stale))
-        assert (refused["status"], refused["error"]["error"]) == ("error", "InvalidInput")
-        assert "does not wait" in refused["error"]["message"]
+        with pytest.raises(ConflictError, match="does not wait"):
+            resumed(thread, "plain", stale)
         assert questions(thread) == [second]
     for answer in ("yes", 5):
         ended = thread.ended(resumed(thread, "plain", answer))
     assert ended["status"] == "success"
     # Nothing waits any more: the function is not called for an answer to nothing.
-    late = thread.ended(resumed(thread, "plain", "late"))
-    assert (late["status"], late["error"]["error"]) == ("error", "InvalidInput")
+    with pytest.raises(ConflictError, match="nothing waits"):
+        resumed(thread, "plain", "late")
     assert thread.did()["began"] == 4

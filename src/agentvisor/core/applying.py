@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentvisor.core import pruning
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Bone,
@@ -59,6 +60,10 @@ def apply(store: Store, operation: Operation) -> None:
             store.questions.answer(operation)
         case StateChange():
             store.change_state(operation)
+        case Report():
+            store.interrupts.report(operation)
+        case Note():
+            store.interrupts.note(operation)
 
 
 def _forget_effects(store: Store) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from agentvisor.core.interrupts import NO_TERMS, Terms
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -23,11 +25,14 @@ class Question:
     answer: bytes | None = None
     answered_by: str = ""
     """The run that brought the answer."""
+    terms: Terms = NO_TERMS
+    run_id: str = ""
+    """The run that asked."""
 
     @property
     def stored_bytes(self) -> int:
-        texts = len(self.id) + len(self.name) + len(self.kind) + len(self.answered_by)
-        return 48 + texts + len(self.value) + len(self.answer or b"")
+        texts = len(self.id) + len(self.name) + len(self.kind) + len(self.answered_by) + len(self.run_id)
+        return 48 + texts + len(self.value) + len(self.answer or b"") + self.terms.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.thread_state import StateChange
 
@@ -210,6 +211,8 @@ Operation = (
     | Ask
     | Answer
     | StateChange
+    | Report
+    | Note
 )
 """What an attempt may journal."""
 

@@ -121,6 +121,12 @@ class RunSpec:
     body: bytes
     resumes: bool = False
     """It goes on where the last run stopped: it brings an answer, or no input."""
+    answers: tuple[str, ...] = ()
+    """The interrupts that it answers."""
+    answers_graph: bool = False
+    """They are those of a graph: its checkpoint knows them, and the thread does not."""
+    abandons: bool = False
+    """It gives up what waits."""
 
 
 @dataclass(slots=True)

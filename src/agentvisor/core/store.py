@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from agentvisor.core.effects import Ledger
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Interrupts
 from agentvisor.core.questions import Questions
 from agentvisor.core.records import (
     Blob,
@@ -58,6 +59,7 @@ class Store:
     effects: Ledger = field(default_factory=Ledger)
     questions: Questions = field(default_factory=Questions)
     state: ThreadState = field(default_factory=ThreadState)
+    interrupts: Interrupts = field(default_factory=Interrupts)
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
     freed: int = field(default=0, compare=False)

@@ -5,12 +5,15 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agentvisor.core import answering
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
+from agentvisor.core.interrupts import Interrupt, Seen
 from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.room import room_in
 from agentvisor.core.runs import (
@@ -159,11 +162,14 @@ class Thread:
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
-    def check_run(self, spec: RunSpec, settings: Settings | None = None) -> None:
+    def check_run(self, spec: RunSpec, settings: Settings | None = None, seen: Seen | None = None) -> None:
         """Raise where the run, which brings these settings, cannot be accepted.
 
-        `ThreadFailed`, `Conflict`, `StateTooLarge`.
+        `ThreadFailed`, `Conflict`, `StateTooLarge`. `seen`: what a host saw of a graph's interrupts.
         """
+        if spec.run_id not in self.runs:
+            answering.check_answers(self.store, self.runs, spec, seen)
+            answering.check_input(self.store, self.runs, spec)
         limit = self.settings.state_bytes
         if settings is not None and self.active is None:  # as set_settings will
             limit = max(limit, settings.state_bytes)
@@ -246,13 +252,27 @@ class Thread:
             raise NotFound(f"run {run_id} of thread {self.thread_id} cannot be cancelled: it is {state}", run_id=run_id)
         return run
 
+    def refuse_late(self, run: Run, now_ms: int) -> bool:
+        """End a run whose turn it is and that would harm what waits now; whether it was so."""
+        if run.attempts or not run.is_agent or run.status.terminal:
+            return False
+        try:
+            answering.check_late(self.store, run.spec)
+        except Conflict as error:
+            run.error_type, run.error_message = type(error).__name__, error.message
+            self._finish(run, RunStatus.ERROR, now_ms)
+            return True
+        return False
+
     def begin_attempt(self, run: Run, now_ms: int) -> Active:
         """The run's next attempt, or the attach of the one whose guest lives on."""
         if self.active is not None and self.active.run_id == run.run_id and self.active.attaching:
             return self.active
-        if not run.attempts and run.is_agent and not run.spec.resumes:
-            # It begins anew: an answer to an earlier input must never count for this one.
-            self.store.questions.clear()
+        if not run.attempts and run.is_agent:
+            if not run.spec.resumes or run.spec.abandons:
+                # It begins anew: an answer to an earlier input must never count for this one.
+                self.store.questions.clear()
+            self.store.interrupts.begin(run.spec.answers, abandons=run.spec.abandons)
         run.attempts.append(Attempt(len(run.attempts) + 1, scheduled_at_ms=now_ms))
         run.status = RunStatus.RUNNING
         run.updated_at_ms = now_ms
@@ -314,6 +334,9 @@ class Thread:
         run.paused = close.ending is Ending.PAUSED
         if close.ending is Ending.COMPLETED and run.is_agent:
             self.store.questions.clear()
+            self.store.interrupts.clear()
+        elif run.paused:
+            self.store.interrupts.paused()
         if status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             says = CONSEQUENCES[close.ending].says
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
@@ -363,6 +386,51 @@ class Thread:
         if not run.is_agent:
             del self.runs[run.run_id]
         self.touch(now_ms)
+
+    # --- what waits for an answer ----------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When the first of what waits is overdue."""
+        waiting = answering.with_deadline(self.store, self.runs)
+        return min((one.terms.deadline_ms for one in waiting), default=None)
+
+    def overdue(self, now_ms: int) -> list[Interrupt]:
+        """What has waited too long; decided between runs alone: a run may be about to take an answer."""
+        waiting = answering.with_deadline(self.store, self.runs)
+        return [one for one in waiting if one.terms.deadline_ms <= now_ms]
+
+    def expire(self, overdue: list[Interrupt], now_ms: int) -> None:
+        """Nobody answered: what waits is closed, and the run that waited has ended with a timeout."""
+        last = self.last_agent_run
+        self.close_interrupts((), now_ms)
+        if last is None or not last.status.terminal:
+            return
+        last.status, last.error_type = RunStatus.TIMEOUT, "InterruptExpired"
+        last.error_message = (
+            f"nobody answered {answering.listed(one.id for one in overdue)} before the deadline: start a new run with "
+            "new input"
+        )
+
+    def close_interrupts(self, others: Iterable[str], now_ms: int) -> None:
+        """Give up all that waits, and these, which a checkpoint shows. No run is active."""
+        waiting = [one.id for one in self.store.questions.waiting]
+        self.store.questions.clear()
+        self.store.interrupts.close((*waiting, *others))
+        last = self.last_agent_run
+        if last is not None:
+            last.paused = False
+            last.updated_at_ms = now_ms
+        self.touch(now_ms)
+
+    def check_close_interrupts(self) -> None:
+        """`Conflict` where a run may be about to answer what waits, or to ask."""
+        busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
+        if busy is not None:
+            raise Conflict(
+                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then give up what "
+                "waits",
+                run_id=busy.run_id,
+            )
 
     # --- the journal -----------------------------------------------------------------------------------------------
 
@@ -416,7 +484,7 @@ class Thread:
             return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
-        asks = last.paused or bool(self.store.questions.waiting)
+        asks = last.paused or bool(self.store.questions.waiting or self.store.interrupts.reported)
         return ThreadStatus.INTERRUPTED if asks or self._stopped_short(last) else ThreadStatus.IDLE
 
     def _asks(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from time import time
 from uuid import uuid4
 
@@ -11,17 +12,20 @@ from agentvisor.core import effects
 from agentvisor.core.effects import MAX_KEY, By, Effect, EffectState, ForgetEffect, Place
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.core.ids import RunId
+from agentvisor.core.interrupts import Interrupt, Note, Report, renewed
 from agentvisor.core.questions import Answer, Ask, Question
 from agentvisor.core.records import Operation
 from agentvisor.core.thread import Thread
 from agentvisor.host.door import Door
 from agentvisor.protocol.effects import effect_to_message, place_of, questions_to_message
+from agentvisor.protocol.interrupts import interrupt_from_message, terms_from_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2
 
 CHECKPOINT_SECONDS = 30.0
 """How long an effect waits for the checkpoint that its task begins from, which is on its way as a rule."""
 
 _MAX_SCOPE = 8_192
+MAX_INTERRUPT_ID = 1_024
 
 
 class AttemptEffects:
@@ -103,7 +107,11 @@ class AttemptEffects:
             case "ask":
                 one = asked.ask
                 if not any(known.name == one.name for known in questions.asked.values()):
-                    question = Question(uuid4().hex, one.name, one.kind, one.value, int(time() * 1000))
+                    by = self._by()
+                    question = Question(
+                        uuid4().hex, one.name, one.kind, one.value, by.now_ms,
+                        terms=terms_from_message(one.terms, by.now_ms), run_id=by.run_id,
+                    )  # fmt: skip
                     ask = Ask(question, b"" if questions.asked else self._input())
                     self._door.check_question(ask)
                     await self._log([ask])
@@ -114,9 +122,42 @@ class AttemptEffects:
                     raise Conflict(f"question {answer.id[:80]!r} does not wait for an answer (any more)")
                 self._door.check_answer(answer)
                 await self._log([answer])
+            case "report":
+                await self._report(asked.report)
+            case "note":
+                await self._note(asked.note)
             case _:
                 pass
         return store_pb2.StoreReply(questions=questions_to_message(questions))
+
+    async def _report(self, asked: store_pb2.Interrupts) -> None:
+        interrupts = tuple(map(self._recorded, asked.reported))
+        if len({one.id for one in interrupts}) < len(interrupts) or not all(one.id for one in interrupts):
+            raise InvalidInput("interrupts that wait need ids of their own", field="id")
+        known = self._thread.store.interrupts
+        active = self._thread.active
+        run = self._thread.runs.get(active.run_id) if active is not None else None
+        report = renewed(known.reported, Report(interrupts, asked.takes_input), run.spec.answers if run else ())
+        if not interrupts and not known.reported and not known.forgotten:
+            return  # nothing waits, as before
+        self._door.check_report(report)
+        await self._log([report])
+
+    async def _note(self, asked: store_pb2.Interrupt) -> None:
+        if not asked.id:
+            raise InvalidInput("an interrupt needs an id", field="id")
+        if asked.id not in self._thread.store.interrupts.noted:
+            note = Note(self._recorded(asked))
+            self._door.check_report(Report((note.interrupt,), takes_input=True))
+            await self._log([note])
+
+    def _recorded(self, asked: store_pb2.Interrupt) -> Interrupt:
+        """What a guest says, with what the host knows: when that was, and in which run."""
+        if len(asked.id) > MAX_INTERRUPT_ID:
+            raise InvalidInput(f"the id of an interrupt has at most {MAX_INTERRUPT_ID} characters", field="id")
+        by = self._by()
+        one = interrupt_from_message(asked)
+        return replace(one, terms=terms_from_message(asked.terms, by.now_ms), created_at_ms=by.now_ms, run_id=by.run_id)
 
     def _input(self) -> bytes:
         active = self._thread.active

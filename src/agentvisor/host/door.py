@@ -10,6 +10,7 @@ import structlog
 from agentvisor.core.effects import Effect
 from agentvisor.core.errors import InvalidInput, StateTooLarge, ValueTooLarge
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import Checkpoint, Projection, TaskWrites
 from agentvisor.core.room import room_in
@@ -220,6 +221,18 @@ class Door:
         self._check("the question, with the run's input,", size, self._limits.max_inline_value,
                     "storage.max_inline_value", "ask with a reference to large data")  # fmt: skip
         self.check_state(size, None)
+
+    def check_report(self, report: Report) -> None:
+        """Refuse what waits where it is too large; a run in a full thread can still ask."""
+        limits = self._limits
+        for one in report.interrupts:
+            self._check(f"interrupt {one.id[:200]!r}", one.stored_bytes, limits.max_inline_value,
+                        "storage.max_inline_value", "ask with a reference to large data")  # fmt: skip
+        known = self._thread.store.interrupts.reported
+        size = sum(one.stored_bytes for one in report.interrupts) - sum(
+            known[one.id].stored_bytes for one in report.interrupts if one.id in known
+        )
+        self.check_state(max(0, size), None, self._controls)
 
     def check_answer(self, answer: Answer) -> None:
         self._check("the answer", len(answer.answer), self._limits.max_inline_value,

@@ -133,7 +133,8 @@ class LiveAttempt:
             deadline_ms = thread.active.deadline_ms if thread.active else 0
             if not run.is_agent:
                 return await self._hold_session()
-            return await self._back_off() or await self._run_agent(spec, deadline_ms)
+            forgets = thread.store.interrupts.forgotten
+            return await self._back_off() or await self._run_agent(spec, deadline_ms, forgets=forgets)
         except Fenced:
             return None
         except NotFound:
@@ -233,11 +234,14 @@ class LiveAttempt:
             for task in (fenced, stopping, cancel):
                 task.cancel()
 
-    async def _run_agent(self, spec: run_pb2.RunSpec, deadline_ms: int) -> journal_pb2.AttemptClose | None:
+    async def _run_agent(
+        self, spec: run_pb2.RunSpec, deadline_ms: int, *, forgets: bool
+    ) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.streams.attempt_started(self.id.run_id, self.id.attempt)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(thread_id=self.thread_id, run_id=run_id, attempt=attempt, spec=spec)
+        task.forgets = forgets
         agent = await self._unless_stopping(lambda: services.guests.start_agent(spec.agent, task, self))
         if agent is None:
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)

@@ -6,7 +6,7 @@ and the question it asked last waits for an answer as long as it is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -39,10 +39,17 @@ class Task:
     asked: Sequence[Json]
     finished: bool
     result: Json
+    closed: Collection[str] = ()
+    """Questions that were given up since, or overdue."""
 
     def interrupts(self, *, live: bool) -> list[Json]:
         """The questions that it asked last; live: those that wait for an answer."""
-        return [] if live and self.finished else list(self.asked)
+        if not live:
+            return list(self.asked)
+        return [] if self.finished else [one for one in self.asked if not self._is_closed(one)]
+
+    def _is_closed(self, asked: Json) -> bool:
+        return isinstance(asked, dict) and asked.get("id") in self.closed
 
 
 def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
@@ -55,7 +62,8 @@ def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
         projected = projection.tasks
     else:
         projected = tuple(ProjectedTask(one.task_id, _name_in(one.task_path), "[]", "") for one in written.values())
-    return [_task(one, written.get(one.id), outputs, blobs) for one in projected]
+    closed = store.interrupts.closed
+    return [_task(one, written.get(one.id), outputs, blobs, closed) for one in projected]
 
 
 def followers(
@@ -91,7 +99,13 @@ def _triggered(checkpoint: Checkpoint, blobs: Values) -> list[str]:
     return [*start, *edges, *(str(one["node"]) for one in sent if isinstance(one, dict) and "node" in one)]
 
 
-def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequence[str] | None, blobs: Values) -> Task:
+def _task(
+    projected: ProjectedTask,
+    written: TaskWrites | None,
+    outputs: Sequence[str] | None,
+    blobs: Values,
+    closed: Collection[str],
+) -> Task:
     writes = written.writes if written else ()
     output = [one for one in writes if one.channel not in _CONTROL]
     return Task(
@@ -105,6 +119,7 @@ def _task(projected: ProjectedTask, written: TaskWrites | None, outputs: Sequenc
         ),
         finished=bool(output),
         result=_result(output, outputs, blobs) if output else None,
+        closed=closed,
     )
 
 

@@ -36,6 +36,7 @@ from agentvisor.core.errors import (
     ValueTooLarge,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.interrupts import Seen
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
@@ -47,6 +48,7 @@ from agentvisor.host.threads_delete import delete_thread
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
+from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
@@ -293,6 +295,7 @@ class Threads:
         ids: Sequence[ThreadId] | None,
         limit: int,
         offset: int,
+        agent: str | None = None,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
         # Threads of other deployments on the same Temporal are not ours to answer for.
@@ -300,6 +303,8 @@ class Threads:
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
+        if agent is not None:
+            terms.append(f"AgentVisorAgent = '{_plain(agent)}'")
         if ids is not None:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         for key, value in metadata.items():
@@ -319,9 +324,18 @@ class Threads:
     # --- runs ------------------------------------------------------------------------------------------------------
 
     async def start_run(
-        self, thread_id: ThreadId, spec: run_pb2.RunSpec, *, create: bool, thread_metadata: Mapping[str, object]
+        self,
+        thread_id: ThreadId,
+        spec: run_pb2.RunSpec,
+        *,
+        create: bool,
+        thread_metadata: Mapping[str, object],
+        seen: Seen | None = None,
     ) -> Run:
-        """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing."""
+        """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing.
+
+        `seen`: what the caller saw of interrupts; `Conflict` with the detail `changed` where that is out of date.
+        """
         body = spec.SerializeToString()
         if len(body) > self._defaults.max_input:
             raise ValueTooLarge(
@@ -329,17 +343,28 @@ class Threads:
                 "pass references to large data",
                 limit=str(self._defaults.max_input),
             )
-        request = run_pb2.StartRun(spec=spec, settings=settings_to_message(self._defaults.settings)).SerializeToString()
+        settings = settings_to_message(self._defaults.settings)
+        message = run_pb2.StartRun(spec=spec, settings=settings)
+        if seen is not None:
+            message.seen.CopyFrom(seen_to_message(seen))
+        request = message.SerializeToString()
         start = None
         if create:
             start = self._initial(thread_id, thread_metadata)
-        reply = await self._update(thread_id, "start_run", request, update_id=spec.run_id, start=start)
+        # A refused update is answered with its refusal again: another look at the thread is another update.
+        update_id = spec.run_id if seen is None else f"{spec.run_id}:{uuid4().hex[:8]}"
+        reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)
         return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
 
     async def cancel_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """Accept a cancel, durably: no attempt starts after it. `NotFound` for an unknown or finished run."""
         request = run_pb2.CancelRun(run_id=run_id).SerializeToString()
         return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
+
+    async def close_interrupts(self, thread_id: ThreadId, others: Sequence[str]) -> None:
+        """Give up all that waits, and these, which a checkpoint shows. `Conflict` while a run is active."""
+        request = run_pb2.CloseInterrupts(others=others).SerializeToString()
+        await self._update(thread_id, "close_interrupts", request)
 
     async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run with its input and output."""

@@ -9,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Blob,
@@ -32,6 +33,12 @@ from agentvisor.protocol.effects import (
     ask_to_message,
     effect_from_message,
     effect_to_message,
+)
+from agentvisor.protocol.interrupts import (
+    interrupt_to_message,
+    note_from_message,
+    report_from_message,
+    report_to_message,
 )
 from agentvisor.protocol.thread_state import change_from_message, change_to_message
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
@@ -240,6 +247,10 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(answer=store_pb2.Answer(id=question, answer=answer, run_id=run_id))
         case StateChange():
             message = journal_pb2.Operation(thread_state=change_to_message(operation))
+        case Report():
+            message = journal_pb2.Operation(report=report_to_message(operation))
+        case Note(interrupt):
+            message = journal_pb2.Operation(note=interrupt_to_message(interrupt))
     return message.SerializeToString()
 
 
@@ -272,6 +283,10 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return answer_from_message(message.answer)
         case "thread_state":
             return change_from_message(message.thread_state)
+        case "report":
+            return report_from_message(message.report)
+        case "note":
+            return note_from_message(message.note)
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentvisor.core.effects import By, Effect, EffectState, Place
 from agentvisor.core.ids import CheckpointId, Namespace
 from agentvisor.core.questions import Answer, Ask, Question, Questions
+from agentvisor.protocol.interrupts import terms_from_message, terms_to_message
 from agentvisor.protocol.v1 import store_pb2
 
 
@@ -65,6 +66,8 @@ def question_to_message(question: Question) -> store_pb2.Question:
         created_at_ms=question.created_at_ms,
         answer=question.answer,
         answered_by=question.answered_by,
+        terms=terms_to_message(question.terms),
+        run_id=question.run_id,
     )
 
 
@@ -77,6 +80,8 @@ def question_from_message(message: store_pb2.Question) -> Question:
         message.created_at_ms,
         message.answer if message.HasField("answer") else None,
         message.answered_by,
+        terms_from_message(message.terms),
+        message.run_id,
     )
 
 

@@ -26,6 +26,7 @@ from agentvisor.protocol.effects import (
     questions_from_message,
     questions_to_message,
 )
+from agentvisor.protocol.interrupts import interrupts_from_message, interrupts_to_message
 from agentvisor.protocol.thread_state import (
     changes_from_message,
     changes_to_message,
@@ -61,6 +62,7 @@ Loose = (
     | store_pb2.Bone
     | store_pb2.Effect
     | store_pb2.Questions
+    | store_pb2.Interrupts
     | thread_pb2.NamespaceChannels
     | store_pb2.ThreadStateEntry
     | store_pb2.ThreadState
@@ -86,6 +88,8 @@ def loose_parts(store: Store) -> Iterator[Loose]:
     yield from map(effect_to_message, store.effects)
     if store.questions.asked:
         yield questions_to_message(store.questions)
+    if store.interrupts:
+        yield interrupts_to_message(store.interrupts)
 
 
 def state_parts(store: Store) -> Iterator[Loose]:
@@ -108,6 +112,8 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.effects.append(part)
         case store_pb2.Questions():
             message.questions.CopyFrom(part)
+        case store_pb2.Interrupts():
+            message.interrupts.CopyFrom(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
         case store_pb2.ThreadStateEntry():
@@ -136,4 +142,5 @@ def store_from_message(message: thread_pb2.Store) -> Store:
     store.state = changes_from_message(message.thread_state_changes)
     for entry in message.thread_state:
         store.add_entry(entry_from_message(entry))
+    store.interrupts = interrupts_from_message(message.interrupts)
     return store

@@ -33,6 +33,9 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
         host_queue=message.host_queue,
         body=message.SerializeToString(),
         resumes=bool(message.command) or message.input in (b"", b"null"),
+        answers=tuple(message.answers),
+        answers_graph=message.answers_graph,
+        abandons=message.abandons,
     )
 
 

@@ -13,6 +13,7 @@ from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
     errors,
+    interrupts,
     meta,
     metrics,
     runs,
@@ -84,7 +85,7 @@ def create_app(
     )
     app.state.services = services
     errors.install(app)
-    for one in (meta, metrics, assistants, threads, threads_copy, storage, state, runs, stateless):
+    for one in (meta, metrics, assistants, threads, threads_copy, storage, state, runs, stateless, interrupts):
         app.include_router(one.router)
     _guard(app, config)
     return app

@@ -1,22 +1,23 @@
-"""The questions of a plain agent, shown as LangGraph's interrupts are: the function that asks is the one task."""
+"""What a thread knows to wait, shown as LangGraph's interrupts are: each is asked by a task of its own."""
 
 from __future__ import annotations
 
-from agentvisor.core.questions import Question
-from agentvisor.core.store import Store
+from agentvisor.core import answering
+from agentvisor.core.interrupts import Interrupt
 from agentvisor.core.thread import Thread
+from agentvisor.host.http.open_interrupts import schema_of
 from agentvisor.host.http.times import iso
 from agentvisor.host.render_typed import Json, render
 
 
-def questions(store: Store) -> dict[str, Json]:
+def questions(thread: Thread) -> dict[str, Json]:
     """Those that wait for an answer, by the task that asks."""
-    return {f"question:{one.id}": [_interrupt(one)] for one in store.questions.waiting}
+    return {f"question:{one.id}": [_shown(one)] for one in _waiting(thread)}
 
 
 def asking(thread: Thread) -> dict[str, Json]:
     """What they add to the state of a thread without checkpoints."""
-    waiting = thread.store.questions.waiting
+    waiting = _waiting(thread)
     if not waiting:
         return {}
     last = thread.last_agent_run
@@ -27,24 +28,40 @@ def asking(thread: Thread) -> dict[str, Json]:
             "name": name,
             "path": ["agent"],
             "error": None,
-            "interrupts": [_interrupt(one)],
+            "interrupts": [_shown(one)],
             "checkpoint": None,
             "state": None,
             "result": None,
         }
         for one in waiting
     ]
-    return {"next": [name], "tasks": tasks, "interrupts": [_interrupt(one) for one in waiting]}
+    return {"next": [name], "tasks": tasks, "interrupts": [_shown(one) for one in waiting]}
 
 
 def with_questions(state: dict[str, Json], thread: Thread) -> dict[str, Json]:
     """The state of a graph, and what a plain agent that has run it asks by itself."""
-    asked, waiting = state.get("interrupts"), thread.store.questions.waiting
+    asked, waiting = state.get("interrupts"), _waiting(thread)
     if not waiting or not isinstance(asked, list):
         return state
-    return {**state, "interrupts": [*asked, *map(_interrupt, waiting)]}
+    return {**state, "interrupts": [*asked, *map(_shown, waiting)]}
 
 
-def _interrupt(question: Question) -> Json:
-    value = render("json", question.value)
-    return {"value": value, "id": question.id, "kind": question.kind, "created_at": iso(question.created_at_ms)}
+def _waiting(thread: Thread) -> list[Interrupt]:
+    taken = answering.taken(thread.runs)
+    return [one for one in answering.known(thread.store).values() if one.id not in taken]
+
+
+def _shown(one: Interrupt) -> Json:
+    shown: dict[str, Json] = {
+        "value": render("json", one.value),
+        "id": one.id,
+        "kind": one.kind,
+        "created_at": iso(one.created_at_ms),
+    }
+    if one.belongs_to:
+        shown["belongs_to"] = render("json", one.belongs_to)
+    if (schema := schema_of(one)) is not None:
+        shown["schema"] = schema
+    if one.terms.deadline_ms:
+        shown["deadline"] = iso(one.terms.deadline_ms)
+    return shown

@@ -44,7 +44,7 @@ async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[J
 
 
 async def _head(services: Services, thread: Thread, patience: Patience | None = None) -> tuple[Json, dict[str, Json]]:
-    head, asked = thread.store.get(ROOT), questions(thread.store)
+    head, asked = thread.store.get(ROOT), questions(thread)
     if head is None:
         return await _last_output(services, thread), asked
     states, blobs = await _states(services, thread, [head.checkpoint], patience)

@@ -78,6 +78,9 @@ class RunCreate(BaseModel):
     webhook: str | None = None
     feedback_keys: list[str] | None = None
     strict_resume: bool | None = None
+    on_interrupt: Literal["abandon"] | None = Field(
+        default=None, description="`abandon`: questions that wait on the thread are given up with this new input."
+    )
     langsmith_tracer: JsonObject | None = None
 
     @property
@@ -113,6 +116,10 @@ def check(run: RunCreate, thread_id: str | None) -> None:
         raise InvalidInput("checkpoint.thread_id is another thread", field="checkpoint.thread_id")
     if run.command is not None and run.input is not None:
         raise InvalidInput("input and command exclude each other: give one of them", field="command")
+    if run.on_interrupt is not None and run.command is not None:
+        raise InvalidInput(
+            "on_interrupt gives up what waits, and command goes on with it: give one of them", field="on_interrupt"
+        )
     if run.checkpoint_during is not None and run.durability is not None:
         raise InvalidInput("checkpoint_during is the old name of durability: give one of them", field="durability")
     check_config(run.config or {}, thread_id)
@@ -160,6 +167,7 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         ),
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),
+        abandons=run.on_interrupt == "abandon",
         kwargs=encode({"stream_mode": [*run.modes], "stream_resumable": run.stream_resumable}),
     )
     _check_size(spec, config.storage.max_input)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from agentvisor.core.errors import NotFound
+from agentvisor.core.answering import CHANGED
+from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, CheckpointId, RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import agent_of, assistant_id
+from agentvisor.host.http.answers import answered_by, resume_of
 from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.open_interrupts import Look, look
 from agentvisor.host.http.outcome import keeping_alive, outcome
 from agentvisor.host.http.run_create import RunCreate, check, spec_of
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
+from agentvisor.protocol.v1 import run_pb2
+
+_LOOKS = 5
+"""At a thread that changes between the look and the update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +49,54 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
         await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
     create = stateless or body.if_not_exists == "create"
-    recorded = await services.threads.start_run(thread_id, spec, create=create, thread_metadata=thread_metadata)
+    recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
     # The thread answers without the run's input: the caller is shown the run as it was asked for.
     run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
     leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None
     return Started(thread_id, run, leaving)
+
+
+async def _recorded(
+    services: Services,
+    body: RunCreate,
+    thread_id: ThreadId,
+    spec: run_pb2.RunSpec,
+    *,
+    create: bool,
+    thread_metadata: Mapping[str, object],
+) -> Run:
+    """The run, with what it answers; where the thread changes between the look at it and the update, looked at anew."""
+    brings, resume = resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
+    for last in (*(False,) * _LOOKS, True):
+        found = None
+        # From an older checkpoint, what waited there is answered, which only the graph knows.
+        if brings and not spec.checkpoint_id:
+            found = await _look(services, thread_id, create=create)
+            spec.answers[:] = answered_by(found, resume)
+            spec.answers_graph = any(found.open[one].in_graph for one in spec.answers)
+        try:
+            return await services.threads.start_run(
+                thread_id,
+                spec,
+                create=create,
+                thread_metadata=thread_metadata,
+                seen=found.seen if found is not None else None,
+            )
+        except Conflict as error:
+            if CHANGED not in error.details or last:
+                raise
+    raise AssertionError
+
+
+async def _look(services: Services, thread_id: ThreadId, *, create: bool) -> Look:
+    try:
+        return await look(services, thread_id)
+    except NotFound as error:
+        if not create:
+            raise
+        raise Conflict(
+            f"the run brings an answer (command.resume), and nothing waits for one: thread {thread_id} does not exist"
+        ) from error
 
 
 async def _require_checkpoint(

@@ -16,6 +16,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import shed
     from agentvisor.core.compaction import Usage, is_due
+    from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
@@ -26,6 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol import reads
     from agentvisor.protocol.convert import operations_from
+    from agentvisor.protocol.default_answers import run_with_defaults
+    from agentvisor.protocol.interrupts import seen_from_message
     from agentvisor.protocol.threads import (
         run_to_message,
         settings_from_message,
@@ -79,15 +82,49 @@ class ThreadWorkflow:
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
         while True:
             self._show()
-            await self._until(lambda: self._thread.next_run() is not None or self._compaction_due())
+            await self._until_something_is_due()
             if self._compaction_due():
                 self._continue_as_new()
             run = self._thread.next_run()
             if run is not None:
                 await self._drive(run)
+            else:
+                self._expire()
+
+    async def _until_something_is_due(self) -> None:
+        """A run, upkeep, or the deadline of what waits for an answer; a thread that has failed waits for nothing."""
+        deadline = None if self._thread.failure else self._thread.next_deadline_ms()
+        left = None if deadline is None else timedelta(milliseconds=max(0, deadline - _now_ms()) + 1)
+        await self._until(
+            lambda: (
+                self._thread.next_run() is not None
+                or self._compaction_due()
+                or (deadline is not None and self._thread.next_deadline_ms() != deadline)
+            ),
+            left,
+        )
+
+    def _expire(self) -> None:
+        """Give the default answers of what is overdue; where there is one without, all that waits is closed."""
+        thread, now = self._thread, _now_ms()
+        overdue = thread.overdue(now)
+        if not overdue:
+            return
+        asked = thread.last_agent_run
+        if asked is not None and all(one.terms.default_answer is not None for one in overdue):
+            spec = run_with_defaults(asked, overdue, str(workflow.uuid4()), of_graph=thread.store.interrupts.noted)
+            try:
+                thread.accept_run(spec_from_message(spec), now)
+            except AgentVisorError as error:
+                workflow.logger.warning("no room for a default answer: %s", error.message)
+            else:
+                return
+        thread.expire(overdue, now)
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
+        if self._thread.refuse_late(run, _now_ms()):
+            return
         host_waits_ms = 0
         while not run.status.terminal:
             active = self._thread.begin_attempt(run, _now_ms())
@@ -202,7 +239,8 @@ class ThreadWorkflow:
         with refusing():
             message = run_pb2.StartRun.FromString(request)
             settings = settings_from_message(message.settings) if message.HasField("settings") else None
-            self._thread.check_run(spec_from_message(message.spec), settings)
+            seen = seen_from_message(message.seen) if message.HasField("seen") else None
+            self._thread.check_run(spec_from_message(message.spec), settings, seen)
 
     @workflow.update
     def cancel_run(self, request: bytes) -> bytes:
@@ -215,6 +253,18 @@ class ThreadWorkflow:
     def _check_cancel_run(self, request: bytes) -> None:
         with refusing():
             self._thread.check_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id))
+
+    @workflow.update
+    def close_interrupts(self, request: bytes) -> bytes:
+        self._updates += 1
+        self._thread.close_interrupts(run_pb2.CloseInterrupts.FromString(request).others, _now_ms())
+        self._show()
+        return b""
+
+    @close_interrupts.validator
+    def _check_close_interrupts(self, request: bytes) -> None:  # noqa: ARG002 - whatever it names
+        with refusing():
+            self._thread.check_close_interrupts()
 
     @workflow.update
     def update_thread(self, request: bytes) -> bytes:

@@ -26,7 +26,7 @@ from agentvisor.protocol.v1 import run_pb2 as agentvisor_dot_protocol_dot_v1_dot
 from agentvisor.protocol.v1 import store_pb2 as agentvisor_dot_protocol_dot_v1_dot_store__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$agentvisor/protocol/v1/journal.proto\x12\x16\x61gentvisor.protocol.v1\x1a agentvisor/protocol/v1/run.proto\x1a\"agentvisor/protocol/v1/store.proto\"\xc1\x05\n\tOperation\x12\x35\n\tput_blobs\x18\x01 \x01(\x0b\x32 .agentvisor.protocol.v1.PutBlobsH\x00\x12<\n\x0eput_checkpoint\x18\x02 \x01(\x0b\x32\".agentvisor.protocol.v1.CheckpointH\x00\x12\x38\n\nput_writes\x18\x03 \x01(\x0b\x32\".agentvisor.protocol.v1.TaskWritesH\x00\x12\x35\n\x07project\x18\x04 \x01(\x0b\x32\".agentvisor.protocol.v1.ProjectionH\x00\x12@\n\x0f\x64\x65lete_for_runs\x18\x05 \x01(\x0b\x32%.agentvisor.protocol.v1.DeleteForRunsH\x00\x12\x34\n\x05prune\x18\x06 \x01(\x0b\x32#.agentvisor.protocol.v1.PruneThreadH\x00\x12\x41\n\x0cthread_state\x18\x07 \x01(\x0b\x32).agentvisor.protocol.v1.ThreadStateChangeH\x00\x12\x30\n\x08put_bone\x18\t \x01(\x0b\x32\x1c.agentvisor.protocol.v1.BoneH\x00\x12\x30\n\x06\x65\x66\x66\x65\x63t\x18( \x01(\x0b\x32\x1e.agentvisor.protocol.v1.EffectH\x00\x12=\n\rforget_effect\x18) \x01(\x0b\x32$.agentvisor.protocol.v1.ForgetEffectH\x00\x12\x30\n\x03\x61sk\x18* \x01(\x0b\x32!.agentvisor.protocol.v1.QuestionsH\x00\x12\x30\n\x06\x61nswer\x18+ \x01(\x0b\x32\x1e.agentvisor.protocol.v1.AnswerH\x00\x42\x06\n\x04kindJ\x04\x08\x08\x10\t\"7\n\x08PutBlobs\x12+\n\x05\x62lobs\x18\x01 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\"\x8b\x01\n\x03Log\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x11\n\tfirst_seq\x18\x03 \x01(\x04\x12\x0f\n\x07\x65ntries\x18\x04 \x03(\x0c\x12\x17\n\x0f\x63ommitted_at_ms\x18\x05 \x01(\x03\x12\x0f\n\x07host_id\x18\x06 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x07 \x01(\x03\"\xd9\x01\n\x0c\x41ttemptClose\x12.\n\x06\x65nding\x18\x01 \x01(\x0e\x32\x1e.agentvisor.protocol.v1.Ending\x12)\n\x04rest\x18\x02 \x01(\x0b\x32\x1b.agentvisor.protocol.v1.Log\x12\x12\n\nerror_type\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x11\n\ttraceback\x18\x05 \x01(\t\x12\x0e\n\x06output\x18\x06 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x07 \x01(\x05\x12\x12\n\nhost_queue\x18\x08 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$agentvisor/protocol/v1/journal.proto\x12\x16\x61gentvisor.protocol.v1\x1a agentvisor/protocol/v1/run.proto\x1a\"agentvisor/protocol/v1/store.proto\"\xaa\x06\n\tOperation\x12\x35\n\tput_blobs\x18\x01 \x01(\x0b\x32 .agentvisor.protocol.v1.PutBlobsH\x00\x12<\n\x0eput_checkpoint\x18\x02 \x01(\x0b\x32\".agentvisor.protocol.v1.CheckpointH\x00\x12\x38\n\nput_writes\x18\x03 \x01(\x0b\x32\".agentvisor.protocol.v1.TaskWritesH\x00\x12\x35\n\x07project\x18\x04 \x01(\x0b\x32\".agentvisor.protocol.v1.ProjectionH\x00\x12@\n\x0f\x64\x65lete_for_runs\x18\x05 \x01(\x0b\x32%.agentvisor.protocol.v1.DeleteForRunsH\x00\x12\x34\n\x05prune\x18\x06 \x01(\x0b\x32#.agentvisor.protocol.v1.PruneThreadH\x00\x12\x41\n\x0cthread_state\x18\x07 \x01(\x0b\x32).agentvisor.protocol.v1.ThreadStateChangeH\x00\x12\x30\n\x08put_bone\x18\t \x01(\x0b\x32\x1c.agentvisor.protocol.v1.BoneH\x00\x12\x30\n\x06\x65\x66\x66\x65\x63t\x18( \x01(\x0b\x32\x1e.agentvisor.protocol.v1.EffectH\x00\x12=\n\rforget_effect\x18) \x01(\x0b\x32$.agentvisor.protocol.v1.ForgetEffectH\x00\x12\x30\n\x03\x61sk\x18* \x01(\x0b\x32!.agentvisor.protocol.v1.QuestionsH\x00\x12\x30\n\x06\x61nswer\x18+ \x01(\x0b\x32\x1e.agentvisor.protocol.v1.AnswerH\x00\x12\x34\n\x06report\x18, \x01(\x0b\x32\".agentvisor.protocol.v1.InterruptsH\x00\x12\x31\n\x04note\x18- \x01(\x0b\x32!.agentvisor.protocol.v1.InterruptH\x00\x42\x06\n\x04kindJ\x04\x08\x08\x10\t\"7\n\x08PutBlobs\x12+\n\x05\x62lobs\x18\x01 \x03(\x0b\x32\x1c.agentvisor.protocol.v1.Blob\"\x8b\x01\n\x03Log\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x11\n\tfirst_seq\x18\x03 \x01(\x04\x12\x0f\n\x07\x65ntries\x18\x04 \x03(\x0c\x12\x17\n\x0f\x63ommitted_at_ms\x18\x05 \x01(\x03\x12\x0f\n\x07host_id\x18\x06 \x01(\t\x12\x15\n\rstarted_at_ms\x18\x07 \x01(\x03\"\xd9\x01\n\x0c\x41ttemptClose\x12.\n\x06\x65nding\x18\x01 \x01(\x0e\x32\x1e.agentvisor.protocol.v1.Ending\x12)\n\x04rest\x18\x02 \x01(\x0b\x32\x1b.agentvisor.protocol.v1.Log\x12\x12\n\nerror_type\x18\x03 \x01(\t\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x11\n\ttraceback\x18\x05 \x01(\t\x12\x0e\n\x06output\x18\x06 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x07 \x01(\x05\x12\x12\n\nhost_queue\x18\x08 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentvisor.protocol.v1.jour
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OPERATION']._serialized_start=135
-  _globals['_OPERATION']._serialized_end=840
-  _globals['_PUTBLOBS']._serialized_start=842
-  _globals['_PUTBLOBS']._serialized_end=897
-  _globals['_LOG']._serialized_start=900
-  _globals['_LOG']._serialized_end=1039
-  _globals['_ATTEMPTCLOSE']._serialized_start=1042
-  _globals['_ATTEMPTCLOSE']._serialized_end=1259
+  _globals['_OPERATION']._serialized_end=945
+  _globals['_PUTBLOBS']._serialized_start=947
+  _globals['_PUTBLOBS']._serialized_end=1002
+  _globals['_LOG']._serialized_start=1005
+  _globals['_LOG']._serialized_end=1144
+  _globals['_ATTEMPTCLOSE']._serialized_start=1147
+  _globals['_ATTEMPTCLOSE']._serialized_end=1364
 # @@protoc_insertion_point(module_scope)

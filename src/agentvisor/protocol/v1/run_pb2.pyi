@@ -171,6 +171,9 @@ class RunSpec(_message.Message):
     HOST_QUEUE_FIELD_NUMBER: _builtins.int
     ASSISTANT_ID_FIELD_NUMBER: _builtins.int
     KWARGS_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    ANSWERS_GRAPH_FIELD_NUMBER: _builtins.int
+    ABANDONS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     agent: _builtins.str
     """The agent's name in the configuration."""
@@ -196,6 +199,10 @@ class RunSpec(_message.Message):
     assistant_id: _builtins.str
     kwargs: _builtins.bytes
     """JSON of caller fields that are only handed back (kwargs)."""
+    answers_graph: _builtins.bool
+    """They are those of a graph: its checkpoint knows them, and the thread does not."""
+    abandons: _builtins.bool
+    """Open questions are given up with this run."""
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     @_builtins.property
@@ -206,6 +213,10 @@ class RunSpec(_message.Message):
     def interrupt_after(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def restart(self) -> Global___RestartPolicy: ...
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The interrupts that the run answers; the answers are in its command: the resume value itself where that is no map."""
+
     def __init__(
         self,
         *,
@@ -231,10 +242,13 @@ class RunSpec(_message.Message):
         host_queue: _builtins.str = ...,
         assistant_id: _builtins.str = ...,
         kwargs: _builtins.bytes = ...,
+        answers: _abc.Iterable[_builtins.str] | None = ...,
+        answers_graph: _builtins.bool = ...,
+        abandons: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "restart", b"restart"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "timeout_ms", b"timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -480,6 +494,7 @@ class StartRun(_message.Message):
     SPEC_FIELD_NUMBER: _builtins.int
     THREAD_METADATA_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    SEEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def spec(self) -> Global___RunSpec: ...
     @_builtins.property
@@ -488,20 +503,80 @@ class StartRun(_message.Message):
 
     @_builtins.property
     def settings(self) -> Global___ThreadSettings: ...
+    @_builtins.property
+    def seen(self) -> Global___Seen:
+        """What the host saw when it looked for what the run answers."""
+
     def __init__(
         self,
         *,
         spec: Global___RunSpec | None = ...,
         thread_metadata: _struct_pb2.Struct | None = ...,
         settings: Global___ThreadSettings | None = ...,
+        seen: Global___Seen | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["seen", b"seen", "settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seen", b"seen", "settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartRun: _TypeAlias = StartRun  # noqa: Y015
+
+@_typing.final
+class Seen(_message.Message):
+    """A look at a thread, to be told from another: by its last run and its current checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WAITING_FIELD_NUMBER: _builtins.int
+    LAST_RUN_ID_FIELD_NUMBER: _builtins.int
+    LAST_RUN_ENDED_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
+    last_run_id: _builtins.str
+    last_run_ended: _builtins.bool
+    head: _builtins.str
+    @_builtins.property
+    def waiting(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        waiting: _abc.Iterable[_builtins.str] | None = ...,
+        last_run_id: _builtins.str = ...,
+        last_run_ended: _builtins.bool = ...,
+        head: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["head", b"head", "last_run_ended", b"last_run_ended", "last_run_id", b"last_run_id", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Seen: _TypeAlias = Seen  # noqa: Y015
+
+@_typing.final
+class CloseInterrupts(_message.Message):
+    """Gives up all that waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OTHERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def others(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those that a checkpoint shows."""
+
+    def __init__(
+        self,
+        *,
+        others: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["others", b"others"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CloseInterrupts: _TypeAlias = CloseInterrupts  # noqa: Y015
 
 @_typing.final
 class StartRunReply(_message.Message):

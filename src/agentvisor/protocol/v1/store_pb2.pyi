@@ -1273,27 +1273,158 @@ class QuestionRequest(_message.Message):
     READ_FIELD_NUMBER: _builtins.int
     ASK_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
+    REPORT_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     read: _builtins.bool
     @_builtins.property
     def ask(self) -> Global___Question: ...
     @_builtins.property
     def answer(self) -> Global___Answer: ...
+    @_builtins.property
+    def report(self) -> Global___Interrupts:
+        """What waits now, in the place of what a runner reported before."""
+
+    @_builtins.property
+    def note(self) -> Global___Interrupt:
+        """What the framework's own record of an interrupt, in a checkpoint's writes, has no room for."""
+
     def __init__(
         self,
         *,
         read: _builtins.bool = ...,
         ask: Global___Question | None = ...,
         answer: Global___Answer | None = ...,
+        report: Global___Interrupts | None = ...,
+        note: Global___Interrupt | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "read", b"read"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "read", b"read"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["read", "ask", "answer"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["read", "ask", "answer", "report", "note"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___QuestionRequest: _TypeAlias = QuestionRequest  # noqa: Y015
+
+@_typing.final
+class Terms(_message.Message):
+    """What an answer may look like, and what becomes of a question that nobody answers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    DEADLINE_MS_FIELD_NUMBER: _builtins.int
+    DEFAULT_ANSWER_FIELD_NUMBER: _builtins.int
+    DEADLINE_AFTER_MS_FIELD_NUMBER: _builtins.int
+    schema: _builtins.bytes
+    """A JSON Schema, as JSON; empty: any answer is fine."""
+    deadline_ms: _builtins.int
+    """Milliseconds since the epoch; 0: it waits for as long as the thread lives."""
+    default_answer: _builtins.bytes
+    """JSON that is given at the deadline as if a person had; none: what waits is closed then."""
+    deadline_after_ms: _builtins.int
+    """In a request: the deadline, counted from when the host records the question."""
+    def __init__(
+        self,
+        *,
+        schema: _builtins.bytes = ...,
+        deadline_ms: _builtins.int = ...,
+        default_answer: _builtins.bytes | None = ...,
+        deadline_after_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_default_answer", b"_default_answer", "default_answer", b"default_answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_default_answer", b"_default_answer", "deadline_after_ms", b"deadline_after_ms", "deadline_ms", b"deadline_ms", "default_answer", b"default_answer", "schema", b"schema"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__default_answer: _TypeAlias = _typing.Literal["default_answer"]  # noqa: Y015
+    _WhichOneofArgType__default_answer: _TypeAlias = _typing.Literal["_default_answer", b"_default_answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__default_answer) -> _WhichOneofReturnType__default_answer | None: ...
+
+Global___Terms: _TypeAlias = Terms  # noqa: Y015
+
+@_typing.final
+class Interrupt(_message.Message):
+    """What waits for an answer, of whichever framework."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    BELONGS_TO_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_MS_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    kind: _builtins.str
+    value: _builtins.bytes
+    """JSON; empty where a checkpoint's writes hold it."""
+    belongs_to: _builtins.bytes
+    """JSON object: namespace, task, node, tool call; whatever the framework knows."""
+    created_at_ms: _builtins.int
+    run_id: _builtins.str
+    """Which run asked."""
+    @_builtins.property
+    def terms(self) -> Global___Terms: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        value: _builtins.bytes = ...,
+        belongs_to: _builtins.bytes = ...,
+        terms: Global___Terms | None = ...,
+        created_at_ms: _builtins.int = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["belongs_to", b"belongs_to", "created_at_ms", b"created_at_ms", "id", b"id", "kind", b"kind", "run_id", b"run_id", "terms", b"terms", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Interrupt: _TypeAlias = Interrupt  # noqa: Y015
+
+@_typing.final
+class Interrupts(_message.Message):
+    """A thread's interrupts, but for a plain agent's questions and what only checkpoints hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPORTED_FIELD_NUMBER: _builtins.int
+    TAKES_INPUT_FIELD_NUMBER: _builtins.int
+    NOTED_FIELD_NUMBER: _builtins.int
+    CLOSED_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    takes_input: _builtins.bool
+    """False: a run with new input would harm the framework's state while one waits."""
+    forgotten: _builtins.bool
+    """The framework still holds what was given up: the next run makes it forget."""
+    @_builtins.property
+    def reported(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
+    @_builtins.property
+    def noted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
+    @_builtins.property
+    def closed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Given up, or past their deadlines: checkpoints may still show them."""
+
+    def __init__(
+        self,
+        *,
+        reported: _abc.Iterable[Global___Interrupt] | None = ...,
+        takes_input: _builtins.bool = ...,
+        noted: _abc.Iterable[Global___Interrupt] | None = ...,
+        closed: _abc.Iterable[_builtins.str] | None = ...,
+        forgotten: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Interrupts: _TypeAlias = Interrupts  # noqa: Y015
 
 @_typing.final
 class Question(_message.Message):
@@ -1308,6 +1439,8 @@ class Question(_message.Message):
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
     ANSWERED_BY_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     name: _builtins.str
     """Tells it from the function's other questions; the same each time the function runs."""
@@ -1319,6 +1452,10 @@ class Question(_message.Message):
     """JSON."""
     answered_by: _builtins.str
     """The run that brought the answer."""
+    run_id: _builtins.str
+    """Which run asked."""
+    @_builtins.property
+    def terms(self) -> Global___Terms: ...
     def __init__(
         self,
         *,
@@ -1329,10 +1466,12 @@ class Question(_message.Message):
         created_at_ms: _builtins.int = ...,
         answer: _builtins.bytes | None = ...,
         answered_by: _builtins.str = ...,
+        terms: Global___Terms | None = ...,
+        run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer", "answered_by", b"answered_by", "created_at_ms", b"created_at_ms", "id", b"id", "kind", b"kind", "name", b"name", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "answer", b"answer", "answered_by", b"answered_by", "created_at_ms", b"created_at_ms", "id", b"id", "kind", b"kind", "name", b"name", "run_id", b"run_id", "terms", b"terms", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
     _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015

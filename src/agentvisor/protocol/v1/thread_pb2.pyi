@@ -131,6 +131,7 @@ class Store(_message.Message):
     QUESTIONS_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_CHANGES_FIELD_NUMBER: _builtins.int
+    INTERRUPTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -153,6 +154,8 @@ class Store(_message.Message):
     def thread_state(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ThreadStateEntry]: ...
     @_builtins.property
     def thread_state_changes(self) -> _store_pb2.ThreadState: ...
+    @_builtins.property
+    def interrupts(self) -> _store_pb2.Interrupts: ...
     def __init__(
         self,
         *,
@@ -166,10 +169,11 @@ class Store(_message.Message):
         questions: _store_pb2.Questions | None = ...,
         thread_state: _abc.Iterable[_store_pb2.ThreadStateEntry] | None = ...,
         thread_state_changes: _store_pb2.ThreadState | None = ...,
+        interrupts: _store_pb2.Interrupts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "orphans", b"orphans", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,161 @@
+"""What waits for an answer: one record for every framework, and how a thread keeps those that it is told of.
+
+A plain agent's questions are in `questions`, with the same terms. A graph's interrupts are in its checkpoint's writes,
+whose bytes nobody here reads: of those the thread keeps what LangGraph has no room for (`noted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from agentvisor.core.ids import RunId
+
+MOST_CLOSED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an answer may look like, and what becomes of a question that nobody answers."""
+
+    schema: bytes = b""
+    """A JSON Schema, as JSON; empty: unknown."""
+    deadline_ms: int = 0
+    """0: it waits for as long as the thread lives."""
+    default_answer: bytes | None = None
+    """JSON that is given at the deadline as if a person had; None: what waits is closed then."""
+
+    @property
+    def stored_bytes(self) -> int:
+        return 24 + len(self.schema) + len(self.default_answer or b"")
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """One thing that waits for an answer."""
+
+    id: str
+    kind: str
+    value: bytes
+    """JSON; empty where a checkpoint's writes hold it."""
+    belongs_to: bytes = b""
+    """A JSON object: namespace, task, node, tool call; what the framework knows."""
+    terms: Terms = NO_TERMS
+    created_at_ms: int = 0
+    run_id: str = ""
+    """Which run asked."""
+
+    @property
+    def stored_bytes(self) -> int:
+        texts = len(self.id) + len(self.kind) + len(self.run_id)
+        return 48 + texts + len(self.value) + len(self.belongs_to) + self.terms.stored_bytes
+
+    def is_same(self, other: Interrupt) -> bool:
+        """Whether it is the same question, whenever it was asked."""
+        return (self.id, self.kind, self.value) == (other.id, other.kind, other.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What waits now, in the place of what was reported before."""
+
+    interrupts: tuple[Interrupt, ...]
+    takes_input: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a graph's interrupt has no room for; the first one counts until it is answered."""
+
+    interrupt: Interrupt
+
+
+@dataclass(slots=True)
+class Interrupts:
+    """A thread's, by id."""
+
+    reported: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
+    takes_input: bool = True
+    """False: new input would lose or break what the framework holds while one waits."""
+    noted: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
+    closed: dict[str, None] = field(default_factory=dict[str, None])
+    """Given up, or past their deadlines: a checkpoint may still show them."""
+    forgotten: bool = False
+    """The framework still holds what was given up: its runner makes it forget, and says so with its next report."""
+
+    def __bool__(self) -> bool:
+        return bool(self.reported or self.noted or self.closed or self.forgotten)
+
+    def report(self, report: Report) -> None:
+        self.reported = {one.id: one for one in report.interrupts}
+        self.takes_input = report.takes_input or not self.reported
+        self.forgotten = False
+        for one in report.interrupts:
+            self.closed.pop(one.id, None)
+
+    def note(self, note: Note) -> None:
+        self.noted.setdefault(note.interrupt.id, note.interrupt)
+        self.closed.pop(note.interrupt.id, None)
+
+    def begin(self, answers: Iterable[str], *, abandons: bool) -> None:
+        """A run begins that brings these answers; one without any begins anew, and a graph will ask again."""
+        answered = list(answers)
+        for one in answered:
+            self.noted.pop(one, None)
+        if not answered:
+            self.noted.clear()
+        if abandons:
+            self._close([*self.reported])
+            self.reported, self.takes_input, self.forgotten = {}, True, True
+
+    def paused(self) -> None:
+        """A run has ended with a question: whatever waits now was asked, or asked again, in that run."""
+        self.closed.clear()
+
+    def close(self, others: Iterable[str] = ()) -> None:
+        """Nothing waits any more; neither do the others, which a checkpoint shows."""
+        self.forgotten = self.forgotten or bool(self.reported)
+        self._close([*self.reported, *self.noted, *others])
+        self.reported, self.takes_input, self.noted = {}, True, {}
+
+    def _close(self, ids: Iterable[str]) -> None:
+        for one in ids:
+            self.closed[one] = None
+        for one in list(self.closed)[:-MOST_CLOSED]:
+            del self.closed[one]
+
+    def clear(self) -> None:
+        """The agent has come to its end: it holds no question."""
+        self.reported, self.takes_input, self.noted, self.closed, self.forgotten = {}, True, {}, {}, False
+
+    @property
+    def stored_bytes(self) -> int:
+        records = (*self.reported.values(), *self.noted.values())
+        return sum(one.stored_bytes for one in records) + sum(len(one) + 4 for one in self.closed)
+
+
+def renewed(known: Mapping[str, Interrupt], report: Report, answered: Iterable[str]) -> Report:
+    """The report with the times of those that waited before and were not answered: no deadline starts anew."""
+    gone = set(answered)
+
+    def kept(one: Interrupt) -> Interrupt:
+        before = known.get(one.id)
+        if before is None or one.id in gone or not one.is_same(before):
+            return one
+        terms = replace(one.terms, deadline_ms=before.terms.deadline_ms)
+        return replace(one, terms=terms, created_at_ms=before.created_at_ms, run_id=before.run_id)
+
+    return replace(report, interrupts=tuple(map(kept, report.interrupts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A look at a thread, to be told from another: by its last run and its current checkpoint."""
+
+    waiting: frozenset[str]
+    last_run: RunId
+    last_ended: bool
+    head: str

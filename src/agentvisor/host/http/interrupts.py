@@ -1,0 +1,157 @@
+"""What waits for an answer: listed over all threads and of one, answered by id, given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field, JsonValue
+
+from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.ids import ThreadId
+from agentvisor.host.external.storage import Patience
+from agentvisor.host.http.answers import not_waiting
+from agentvisor.host.http.bodies_threads import Body
+from agentvisor.host.http.json import JsonResponse, JsonRoute, decode
+from agentvisor.host.http.open_interrupts import Look, interrupt_json, look
+from agentvisor.host.http.paths import ThreadInPath
+from agentvisor.host.http.run_create import Command, JsonObject, RunCreate
+from agentvisor.host.http.run_start import start
+from agentvisor.host.http.services import Served, Services
+from agentvisor.host.http.shapes import run_json
+from agentvisor.host.render_typed import Json
+from agentvisor.protocol.v1 import run_pb2
+
+router = APIRouter(tags=["interrupts"], route_class=JsonRoute)
+
+_AT_A_TIME = 8
+_PATIENCE = 5.0
+"""Seconds that a list waits for external storage."""
+
+
+class AnswerRun(Body):
+    """The run that brings answers; what is left out is as in the run that asked."""
+
+    assistant_id: str | None = None
+    config: JsonObject | None = None
+    context: JsonValue = None
+    metadata: JsonObject | None = None
+
+
+class OneAnswer(AnswerRun):
+    """The answer to one interrupt."""
+
+    answer: JsonValue = Field(description="Any JSON; its schema, where it is known, is in the interrupt.")
+
+
+class Answers(AnswerRun):
+    """Answers to several interrupts of a thread, with one run."""
+
+    answers: JsonObject = Field(min_length=1, description="By the interrupts' ids; the others go on waiting.")
+
+
+@router.get("/interrupts")
+async def list_interrupts(
+    services: Served,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Of threads: all interrupts of one come together.")] = 100,
+    offset: Annotated[int, Query(ge=0, description="Of threads; `X-Pagination-Next` has the next one.")] = 0,
+    agent: str | None = None,
+    kind: str | None = None,
+) -> JsonResponse:
+    """All that waits, over all threads that are interrupted; those of the newest threads first."""
+    ids = await services.threads.search(
+        metadata={}, status="interrupted", ids=None, limit=limit + 1, offset=offset, agent=agent
+    )
+    looks = await _looks(services, ids[:limit])
+    shown = [
+        interrupt_json(one.thread, each)
+        for one in looks
+        for each in one.open.values()
+        if kind is None or each.interrupt.kind == kind
+    ]
+    headers = {"X-Pagination-Next": str(offset + limit)} if len(ids) > limit else None
+    return JsonResponse(shown, headers=headers)
+
+
+async def _looks(services: Services, ids: list[ThreadId]) -> list[Look]:
+    gate, patience = asyncio.Semaphore(_AT_A_TIME), Patience(_PATIENCE)
+
+    async def one(named: ThreadId) -> Look | None:
+        async with gate:
+            try:
+                return await look(services, named, patience=patience)
+            except NotFound:
+                return None  # deleted meanwhile
+
+    return [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
+
+
+@router.get("/threads/{thread_id}/interrupts")
+async def list_interrupts_of_thread(thread_id: ThreadInPath, services: Served) -> JsonResponse:
+    """What waits on a thread for an answer, and has none yet; exact."""
+    found = await look(services, thread_id)
+    return JsonResponse([interrupt_json(found.thread, one) for one in found.open.values()])
+
+
+@router.post("/threads/{thread_id}/interrupts")
+async def answer_interrupts(thread_id: ThreadInPath, body: Answers, services: Served) -> JsonResponse:
+    """Answer some of what waits: starts the run that brings the answers. 409 where one of them does not wait."""
+    return await _answer(services, thread_id, body, body.answers)
+
+
+@router.post("/threads/{thread_id}/interrupts/{interrupt_id:path}")
+async def answer_interrupt(
+    thread_id: ThreadInPath, interrupt_id: str, body: OneAnswer, services: Served
+) -> JsonResponse:
+    """Answer one interrupt: starts the run that brings the answer. 409 where it does not wait (any more)."""
+    return await _answer(services, thread_id, body, {interrupt_id: body.answer})
+
+
+@router.delete("/threads/{thread_id}/interrupts")
+async def abandon_interrupts(thread_id: ThreadInPath, services: Served) -> JsonResponse:
+    """Give up all that waits on a thread. The framework forgets it with the next run."""
+    found = await look(services, thread_id)
+    if found.open:
+        await services.threads.close_interrupts(thread_id, [*found.open])
+    return JsonResponse({"abandoned": list[Json](found.open)})
+
+
+async def _answer(
+    services: Services, thread_id: ThreadId, body: AnswerRun, answers: dict[str, JsonValue]
+) -> JsonResponse:
+    """Start the run, as the one that asked: with its agent, config and context."""
+    found = await look(services, thread_id)
+    for one in answers:
+        if one not in found.open:
+            raise not_waiting(found, one)
+    last = found.thread.last_agent_run
+    if last is None and body.assistant_id is None:
+        raise InvalidInput(f"no run of thread {thread_id} tells which agent goes on: name it", field="assistant_id")
+    config, context = body.config, body.context
+    if last is not None:
+        asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, last.run_id)).spec.body)
+        config = config if config is not None else _config(asked.config)
+        context = context if context is not None else decode(asked.context, "context") if asked.context else None
+    assistant_id = body.assistant_id or (last.spec.agent if last is not None else "")
+    run = RunCreate(
+        assistant_id=assistant_id,
+        command=Command(resume=answers),
+        config=config,
+        context=context,
+        metadata=body.metadata,
+    )
+    started = await start(services, run, thread_id)
+    return JsonResponse(run_json(thread_id, started.run), headers=started.headers())
+
+
+def _config(encoded: bytes) -> JsonObject | None:
+    """Of the run that asked, but for the checkpoint that it began from."""
+    config = decode(encoded, "config") if encoded else None
+    if not isinstance(config, dict):
+        return None
+    configurable = config.get("configurable")
+    if isinstance(configurable, dict):
+        kept = {name: value for name, value in configurable.items() if not name.startswith("checkpoint_")}
+        config = {**config, "configurable": kept}
+    return config

@@ -1,0 +1,89 @@
+"""Interrupts of core to messages and back."""
+
+from __future__ import annotations
+
+from agentvisor.core.ids import RunId
+from agentvisor.core.interrupts import Interrupt, Interrupts, Note, Report, Seen, Terms
+from agentvisor.protocol.v1 import run_pb2, store_pb2
+
+
+def terms_to_message(terms: Terms) -> store_pb2.Terms | None:
+    """None where there are none: most questions have no room for them."""
+    if terms == Terms():
+        return None
+    return store_pb2.Terms(schema=terms.schema, deadline_ms=terms.deadline_ms, default_answer=terms.default_answer)
+
+
+def terms_from_message(message: store_pb2.Terms, now_ms: int = 0) -> Terms:
+    """The terms; a request's deadline is counted from `now_ms`."""
+    deadline_ms = now_ms + message.deadline_after_ms if message.deadline_after_ms else message.deadline_ms
+    default = message.default_answer if message.HasField("default_answer") else None
+    return Terms(message.schema, deadline_ms, default)
+
+
+def interrupt_to_message(interrupt: Interrupt) -> store_pb2.Interrupt:
+    return store_pb2.Interrupt(
+        id=interrupt.id,
+        kind=interrupt.kind,
+        value=interrupt.value,
+        belongs_to=interrupt.belongs_to,
+        terms=terms_to_message(interrupt.terms),
+        created_at_ms=interrupt.created_at_ms,
+        run_id=interrupt.run_id,
+    )
+
+
+def interrupt_from_message(message: store_pb2.Interrupt) -> Interrupt:
+    return Interrupt(
+        message.id,
+        message.kind,
+        message.value,
+        message.belongs_to,
+        terms_from_message(message.terms),
+        message.created_at_ms,
+        message.run_id,
+    )
+
+
+def interrupts_to_message(interrupts: Interrupts) -> store_pb2.Interrupts:
+    return store_pb2.Interrupts(
+        reported=map(interrupt_to_message, interrupts.reported.values()),
+        takes_input=interrupts.takes_input,
+        noted=map(interrupt_to_message, interrupts.noted.values()),
+        closed=interrupts.closed,
+        forgotten=interrupts.forgotten,
+    )
+
+
+def interrupts_from_message(message: store_pb2.Interrupts) -> Interrupts:
+    reported = {one.id: interrupt_from_message(one) for one in message.reported}
+    return Interrupts(
+        reported,
+        message.takes_input or not reported,
+        {one.id: interrupt_from_message(one) for one in message.noted},
+        dict.fromkeys(message.closed),
+        message.forgotten,
+    )
+
+
+def report_to_message(report: Report) -> store_pb2.Interrupts:
+    """As it is journalled."""
+    return store_pb2.Interrupts(reported=map(interrupt_to_message, report.interrupts), takes_input=report.takes_input)
+
+
+def report_from_message(message: store_pb2.Interrupts) -> Report:
+    return Report(tuple(map(interrupt_from_message, message.reported)), message.takes_input)
+
+
+def note_from_message(message: store_pb2.Interrupt) -> Note:
+    return Note(interrupt_from_message(message))
+
+
+def seen_to_message(seen: Seen) -> run_pb2.Seen:
+    return run_pb2.Seen(
+        waiting=sorted(seen.waiting), last_run_id=seen.last_run, last_run_ended=seen.last_ended, head=seen.head
+    )
+
+
+def seen_from_message(message: run_pb2.Seen) -> Seen:
+    return Seen(frozenset(message.waiting), RunId(message.last_run_id), message.last_run_ended, message.head)
