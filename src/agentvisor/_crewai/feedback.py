@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from crewai import Flow
-from crewai.flow.async_feedback.types import HumanFeedbackPending, PendingFeedbackContext
+from crewai.flow.async_feedback.types import HumanFeedbackPending, HumanFeedbackProvider, PendingFeedbackContext
 from crewai.flow.flow_config import flow_config
 from crewai.flow.human_feedback import HumanFeedbackResult
 
@@ -20,12 +21,13 @@ from agentvisor.protocol.metadata import Json
 
 
 class ThreadFeedback:
-    """CrewAI's provider for feedback, where a flow names none of its own."""
+    """CrewAI's provider for feedback. A flow's own may give the answer at once, or tell people that one is waited for."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, own: HumanFeedbackProvider | None = None) -> None:
         self._ledger = ledger
+        self._own = own
 
-    def request_feedback(self, context: PendingFeedbackContext, flow: Flow[Any]) -> str:
+    def request_feedback(self, context: PendingFeedbackContext, flow: Flow[Any]) -> Any:
         """The answer; raises CrewAI's `HumanFeedbackPending` where there is none yet."""
         at = self._ledger.numbered(f"{place.get()}{context.method_name}:feedback")
         value: dict[str, Json] = {"message": context.message, "output": _shown(context.method_output)}
@@ -33,6 +35,9 @@ class ThreadFeedback:
             value["outcomes"] = list(context.emit)
         told: dict[str, Json] = {"flow": type(flow).__name__, "method": context.method_name}
         question = Waiting(self._ledger.question_id(at), value, "human_feedback", told, {"type": "string"})
+        if self._own is not None and not self._ledger.knows(question.id):
+            with suppress(HumanFeedbackPending):
+                return self._own.request_feedback(context, flow)
         try:
             return _text(self._ledger.answer(question))
         except Paused as waits:
@@ -58,7 +63,12 @@ def install(ledger: Ledger) -> None:
     """Let CrewAI ask here; and let it take an answer that is an outcome for that outcome, without asking a model."""
     flow_config.hitl_provider = ThreadFeedback(ledger)
     flow_config.input_provider = ThreadInput(ledger)
+    resolve = Flow._resolve_feedback_provider  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     finalize = Flow._finalize_human_feedback  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def resolved(flow: Flow[Any], definition: Any) -> ThreadFeedback:
+        found = resolve(flow, definition)
+        return found if isinstance(found, ThreadFeedback) else ThreadFeedback(ledger, found)
 
     async def finalized(
         flow: Flow[Any], *, method_name: str, raw_feedback: str, emit: list[str] | None, **more: Any
@@ -76,6 +86,7 @@ def install(ledger: Ledger) -> None:
         result.feedback = raw_feedback
         return result
 
+    Flow._resolve_feedback_provider = resolved  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     Flow._finalize_human_feedback = finalized  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
 
 

@@ -131,4 +131,3 @@ def _pass_over_once(executor: _Executor) -> None:
         del own["kickoff"], own["kickoff_async"]
 
     own["kickoff"], own["kickoff_async"] = kickoff, kickoff_async
-

@@ -86,6 +86,10 @@ class Ledger:
             self.store()
         raise Paused(f"question {question.id} waits for an answer")
 
+    def knows(self, question: str) -> bool:
+        """Whether it was asked before, or answered."""
+        return question in self.progress.waiting or question in self.progress.answers
+
     def question_id(self, at: str) -> str:
         """Of the question at that place: the same in every attempt, another one in another execution."""
         return hashlib.sha256(f"{self.progress.began}|{at}".encode()).hexdigest()[:32]

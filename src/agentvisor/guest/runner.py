@@ -30,8 +30,12 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.function import run_function
 
             return run_function
+        case "crewai":
+            from agentvisor.guest.runners.crewai import run_crewai
+
+            return run_crewai
         case unknown:
-            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph or function")
+            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, crewai or function")
 
 
 def told_framework(agent: object) -> str:
@@ -39,7 +43,22 @@ def told_framework(agent: object) -> str:
     kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
     if any(_is_of("langgraph", kind.__module__) for kind in kinds):
         return "langgraph"
+    if any(_is_of("crewai", kind.__module__) for kind in kinds) or _is_for_crewai(agent):
+        return "crewai"
     return "langgraph" if _makes_graphs(agent) else "function"
+
+
+def _is_for_crewai(agent: object) -> bool:
+    """Whether it is a class with @CrewBase, one of its instances, or a function that says it makes a crew or flow."""
+    if getattr(agent, "is_crew_class", False):
+        return True
+    if not inspect.isroutine(agent):
+        return False
+    returned: object = inspect.signature(agent).return_annotation
+    if isinstance(returned, str):
+        return returned.split("[")[0].rpartition(".")[2] in ("Crew", "Flow")
+    kinds = returned.__mro__ if isinstance(returned, type) else ()
+    return any(_is_of("crewai", kind.__module__) for kind in kinds)
 
 
 _GRAPH_TYPES = ("StateGraph", "CompiledStateGraph", "CompiledGraph", "Pregel")

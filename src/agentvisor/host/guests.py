@@ -26,6 +26,8 @@ PRELOAD = {
         "agentvisor.langgraph",
         "agentvisor.guest.runners.langgraph",
     ],
+    # It takes seconds and hundreds of megabytes to import, so only agents that are said to be CrewAI's have it imported.
+    "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
@@ -104,7 +106,7 @@ class Guests:
         return guest
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
-        frameworks = [agent.framework] if agent.framework else list(PRELOAD)
+        frameworks = [agent.framework] if agent.framework else [one for one in PRELOAD if one != "crewai"]
         return GuestSetup(
             start_method=self._config.guest.start_method,
             preload=[module for framework in frameworks for module in PRELOAD[framework]],

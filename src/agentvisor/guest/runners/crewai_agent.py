@@ -44,7 +44,11 @@ def with_our_persistence(flow: AnyFlow) -> None:
 
 
 def _made(agent: object, entrypoint: str) -> object:
-    if isinstance(crew := getattr(type(agent), "crew", None), object) and callable(crew) and not isinstance(agent, type):
+    if (
+        isinstance(crew := getattr(type(agent), "crew", None), object)
+        and callable(crew)
+        and not isinstance(agent, type)
+    ):
         # An instance of a class with @CrewBase.
         return cast("Any", agent).crew()
     if callable(agent):

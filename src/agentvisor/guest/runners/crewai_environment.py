@@ -31,5 +31,11 @@ def set_environment(run_id: str) -> None:
         return
     folder = Path(os.environ.get(WORKSPACE) or tempfile.gettempdir()) / f"{_PREFIX}{run_id}"
     shutil.rmtree(folder, ignore_errors=True)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     os.environ[STORAGE] = str(folder)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    # A forked process inherits what is to be done at exit.
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,42 @@
+"""Hosts with CrewAI agents. CrewAI needs an environment of its own (`make test-crewai`): elsewhere nothing is collected."""
+
+from collections.abc import Generator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+collect_ignore_glob = [] if find_spec("crewai") else ["test_*.py"]
+
+if find_spec("crewai"):
+    from tests.flow.conftest import Project
+
+    AGENTS = Path(__file__).parent / "agents"
+    NAMES = {
+        name: f"{file}.py:{name}"
+        for file, names in {
+            "crews": ["crew"],
+            "flows": [],
+        }.items()
+        for name in names
+    }
+
+    class Desk(Project):
+        """A project with the agents of this folder."""
+
+        def agents(self, **environment: str) -> dict[str, object]:
+            given = {"EFFECTS": str(self.effects_file), "FOLDER": str(self.folder), **environment}
+            paths = [str(AGENTS), str(AGENTS.parents[1] / "flow")]
+            return {
+                name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": paths, "framework": "crewai"}
+                for name, place in self.names.items()
+            }
+
+    @pytest.fixture(scope="session")
+    def desk(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Desk]:
+        """A running host, for tests that kill agents and nothing that is not theirs."""
+        project = Desk(tmp_path_factory.mktemp("desk"), temporal, "zygote", NAMES)
+        project.host()
+        yield project
+        for host in project.hosts:
+            host.stop()
