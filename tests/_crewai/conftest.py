@@ -15,8 +15,8 @@ if find_spec("crewai"):
     NAMES = {
         name: f"{file}.py:{name}"
         for file, names in {
-            "crews": ["crew"],
-            "flows": [],
+            "crews": ["crew", "Written", "beside", "managed", "conditional", "fails", "asks", "both_ask", "keyed"],
+            "flows": ["Counted", "Reviewed", "review", "Persisted", "Asked", "WithCrew", "Odd"],
         }.items()
         for name in names
     }

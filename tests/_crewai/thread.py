@@ -1,5 +1,6 @@
 """A thread on a host with CrewAI agents, as its user sees it."""
 
+import json
 from typing import Any
 
 from tests._crewai.conftest import Desk
@@ -14,7 +15,8 @@ class DeskThread(VictimThread):
 
     def start(self, agent: str, given: dict[str, Any] | None = None, **options: Any) -> str:
         """A run's id."""
-        return str(self.client.runs.create(self.id, agent, input=given, **options)["run_id"])
+        body = {"assistant_id": agent, "input": given, **options}
+        return str(self.client.http.post(f"/threads/{self.id}/runs", json=body)["run_id"])
 
     def run_of(self, agent: str, given: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """A run, once it has ended."""
@@ -27,3 +29,15 @@ class DeskThread(VictimThread):
     def answer(self, agent: str, answer: object) -> dict[str, Any]:
         """The run that brings an answer, once it has ended."""
         return self.run_of(agent, command={"resume": answer})
+
+    def until_told(self, run_id: str, event: str, task: str) -> None:
+        """Wait until the run's stream tells of a step of a task."""
+        for part in self.client.runs.join_stream(self.id, run_id):
+            if part.event == "custom" and (part.data["event"], part.data.get("task")) == (event, task):
+                return
+        raise AssertionError(f"{event} {task!r} was never told")
+
+    def traceback(self) -> str:
+        """Of the agent's error, in the host's log."""
+        lines = [json.loads(line) for line in self.host.log.read_text().splitlines() if self.id in line]
+        return next(line["traceback"] for line in lines if "traceback" in line)

@@ -17,7 +17,8 @@ Scripts = Sequence[Reply] | Mapping[str, Sequence[Reply]]
 
 
 class ScriptedLLM(BaseLLM):
-    """Answers by a script: the n-th reply where the conversation holds n - 1 messages of the assistant.
+    """Answers by a script: the n-th reply where the conversation holds n - 1 messages of the assistant, or
+    feedback to a draft of its.
 
     So it needs no memory, and a process that was killed and started again hears what it would have heard. A crew has a
     conversation for each task: with several tasks, each has a script of its own, found by a text in its description.
@@ -71,4 +72,9 @@ class ScriptedLLM(BaseLLM):
         script = next((script for text, script in self._scripts.items() if text in told), None)
         if script is None:
             raise ScriptEnded(f"no script is for this task: there are {list(self._scripts)}, and it says {told!r}")
-        return said_at(script, sum(one["role"] == "assistant" for one in messages))
+        return said_at(script, sum(one["role"] == "assistant" or _is_feedback(one) for one in messages))
+
+
+def _is_feedback(message: Any) -> bool:
+    """What a person said of a draft; CrewAI tells its model that, and not the draft."""
+    return message["role"] == "user" and str(message["content"]).startswith("User feedback:")
