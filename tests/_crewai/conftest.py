@@ -1,4 +1,4 @@
-"""Hosts with CrewAI agents. CrewAI needs an environment of its own (`make test-crewai`): elsewhere nothing is collected."""
+"""Hosts with CrewAI agents. CrewAI has an environment of its own (make test-crewai): elsewhere nothing is collected."""
 
 from collections.abc import Generator
 from importlib.util import find_spec
@@ -11,21 +11,15 @@ collect_ignore_glob = [] if find_spec("crewai") else ["test_*.py"]
 if find_spec("crewai"):
     from tests.flow.conftest import Project
 
+    CANARY = "sk-CANARY-of-the-crew"
     AGENTS = Path(__file__).parent / "agents"
-    NAMES = {
-        name: f"{file}.py:{name}"
-        for file, names in {
-            "crews": ["crew", "Written", "beside", "managed", "conditional", "fails", "asks", "both_ask", "keyed"],
-            "flows": ["Counted", "Reviewed", "review", "Persisted", "Asked", "WithCrew", "Odd"],
-        }.items()
-        for name in names
-    }
+    NAMES = {"desk": "desk.py:made"}
 
     class Desk(Project):
         """A project with the agents of this folder."""
 
         def agents(self, **environment: str) -> dict[str, object]:
-            given = {"EFFECTS": str(self.effects_file), "FOLDER": str(self.folder), **environment}
+            given = {"EFFECTS": str(self.effects_file), "FOLDER": str(self.folder), "CANARY": CANARY, **environment}
             paths = [str(AGENTS), str(AGENTS.parents[1] / "flow")]
             return {
                 name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": paths, "framework": "crewai"}

@@ -118,6 +118,6 @@ def test_a_changed_crew_does_not_take_the_outputs_of_the_old_one(desk: Desk) -> 
 
 def test_an_input_that_is_no_object_is_refused(desk: Desk) -> None:
     thread = DeskThread(desk)
-    failed = thread.ended(str(thread.client.runs.create(thread.id, "crew", input="seven")["run_id"]))
+    failed = thread.run_of("crew", "seven")
     assert failed["status"] == "error"
     assert "the input of a crew is an object" in failed["error"]["message"]

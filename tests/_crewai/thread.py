@@ -5,6 +5,13 @@ from typing import Any
 
 from tests._crewai.conftest import Desk
 from tests.flow.deaths import VictimThread
+from tests.support.waiting_sync import until
+
+PATIENCE = 120.0
+"""Seconds for what takes two: a flow imports a data base, and the machine may be busy."""
+
+CREWS = {"crew", "Written", "beside", "managed", "conditional", "fails", "asks", "both_ask", "keyed"}
+"""Of agents/crews.py; all other agents are flows."""
 
 
 class DeskThread(VictimThread):
@@ -13,12 +20,20 @@ class DeskThread(VictimThread):
     def __init__(self, desk: Desk, thread_id: str = "") -> None:
         super().__init__(desk, desk.hosts[-1], thread_id)
 
-    def start(self, agent: str, given: dict[str, Any] | None = None, **options: Any) -> str:
+    def ended(self, run_id: str, *, seconds: float = PATIENCE) -> dict[str, Any]:
+        return super().ended(run_id, seconds=seconds)
+
+    def until_it(self, what: str, times: int = 1) -> int:
+        until(lambda: self.did()[what] >= times, seconds=PATIENCE)
+        return super().until_it(what, times)
+
+    def start(self, agent: str, given: object = None, **options: Any) -> str:
         """A run's id."""
-        body = {"assistant_id": agent, "input": given, **options}
+        self.tell("agent", f"crews:{agent}" if agent in CREWS else f"flows:{agent}")
+        body = {"assistant_id": "desk", "input": given, **options}
         return str(self.client.http.post(f"/threads/{self.id}/runs", json=body)["run_id"])
 
-    def run_of(self, agent: str, given: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    def run_of(self, agent: str, given: object = None, **options: Any) -> dict[str, Any]:
         """A run, once it has ended."""
         return self.ended(self.start(agent, given, **options))
 

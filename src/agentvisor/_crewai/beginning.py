@@ -29,8 +29,8 @@ def progress_for(order: Order, kept: Progress | None) -> Progress:
     """The execution that the run belongs to.
 
     A restarted attempt goes on with its run's. So does a run with answers, and one without an input where the latest
-    execution has not ended (it failed, was cancelled, or asked). Every other run begins anew; what @persist keeps stays.
-    Raises `InvalidInput` where the agent is not what the execution was of.
+    execution has not ended (it failed, was cancelled, or asked). Every other run begins anew; what @persist keeps
+    stays. Raises `InvalidInput` where the agent is not what the execution was of.
     """
     inputs = _checked(order)
     if kept is not None and not order.forgets and _goes_on(order, kept):

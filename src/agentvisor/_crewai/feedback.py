@@ -21,7 +21,7 @@ from agentvisor.protocol.metadata import Json
 
 
 class ThreadFeedback:
-    """CrewAI's provider for feedback. A flow's own may give the answer at once, or tell people that one is waited for."""
+    """CrewAI's provider for feedback. A flow's own may answer at once, or tell people that an answer is waited for."""
 
     def __init__(self, ledger: Ledger, own: HumanFeedbackProvider | None = None) -> None:
         self._ledger = ledger
@@ -63,8 +63,8 @@ def install(ledger: Ledger) -> None:
     """Let CrewAI ask here; and let it take an answer that is an outcome for that outcome, without asking a model."""
     flow_config.hitl_provider = ThreadFeedback(ledger)
     flow_config.input_provider = ThreadInput(ledger)
-    resolve = Flow._resolve_feedback_provider  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    finalize = Flow._finalize_human_feedback  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    flows = cast("Any", Flow)
+    resolve, finalize = flows._resolve_feedback_provider, flows._finalize_human_feedback  # noqa: SLF001 (see check)
 
     def resolved(flow: Flow[Any], definition: Any) -> ThreadFeedback:
         found = resolve(flow, definition)
@@ -86,14 +86,13 @@ def install(ledger: Ledger) -> None:
         result.feedback = raw_feedback
         return result
 
-    Flow._resolve_feedback_provider = resolved  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-    Flow._finalize_human_feedback = finalized  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    flows._resolve_feedback_provider, flows._finalize_human_feedback = resolved, finalized  # noqa: SLF001
 
 
 def check() -> None:
     """Refuse a CrewAI whose flows take feedback in another way than the one that is replaced here."""
     wanted = {"method_name", "raw_feedback", "emit", "default_outcome"}
-    known = set(inspect.signature(Flow._finalize_human_feedback).parameters)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    known = set(inspect.signature(cast("Any", Flow)._finalize_human_feedback).parameters)  # noqa: SLF001
     if not wanted <= known:
         raise InvalidInput("this version of CrewAI is not supported: install agentvisor[crewai]")
 

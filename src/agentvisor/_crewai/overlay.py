@@ -10,12 +10,12 @@ import contextvars
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from crewai import Crew, Task, TaskOutput
 
@@ -48,8 +48,9 @@ class Overlay:
 
     def install(self) -> None:
         """Replace the methods."""
-        kickoff, akickoff = Crew.kickoff, Crew.akickoff
-        sync, aio = Task.execute_sync, Task.aexecute_sync
+        crews, tasks = cast("Any", Crew), cast("Any", Task)
+        kickoff, akickoff = crews.kickoff, crews.akickoff
+        sync, aio = tasks.execute_sync, tasks.aexecute_sync
 
         def begin(crew: Crew, inputs: Any = None, *rest: Any, **named: Any) -> Any:
             # A crew that streams starts itself once more, without streaming.
@@ -84,9 +85,8 @@ class Overlay:
             threading.Thread(target=within.run, args=(_complete, *arguments), daemon=True).start()
             return future
 
-        Crew.kickoff, Crew.akickoff = begin, abegin  # type: ignore[method-assign] # pyright: ignore[reportAttributeAccessIssue]
-        Task.execute_sync, Task.aexecute_sync = execute, aexecute  # type: ignore[method-assign]
-        Task.execute_async = beside  # type: ignore[method-assign]
+        crews.kickoff, crews.akickoff = begin, abegin
+        tasks.execute_sync, tasks.aexecute_sync, tasks.execute_async = execute, aexecute, beside
 
     def settle(self) -> None:
         """Wait for tasks that run beside one that asks: what they finish is kept."""
@@ -101,7 +101,7 @@ class Overlay:
         return None if number is None else place_of(started.scope, number)
 
     @contextmanager
-    def _started(self, crew: Crew, inputs: object) -> Iterator[None]:
+    def _started(self, crew: Crew, inputs: object) -> Generator[None]:
         # CrewAI's own checkpoints hold the keys of models.
         crew.checkpoint = False
         for agent in crew.agents:
@@ -115,7 +115,7 @@ class Overlay:
             _current.reset(token)
 
     @contextmanager
-    def _task(self, task: Task) -> Iterator[str | None]:
+    def _task(self, task: Task) -> Generator[str | None]:
         at = self.place(task)
         token = place.set(f"{at}/" if at else place.get())
         try:

@@ -65,8 +65,8 @@ def check(kept: Mapping[str, Json], plan: Sequence[Identity], tasks: Sequence[Pl
         known = str(entry.get("description"))[:80]
         now = f"now {tasks[number].description[:80]!r} by {plan[number].role!r}" if live else "not there any more"
         raise InvalidInput(
-            f"task {number + 1} of the crew has changed since it was finished: it was {known!r}, and is {now}. Give the "
-            "thread a run with an input to begin anew, or run the crew as it was to go on",
+            f"task {number + 1} of the crew has changed since it was finished: it was {known!r}, and is {now}. Give "
+            "the thread a run with an input to begin anew, or run the crew as it was to go on",
             task=str(number + 1),
         )
 

@@ -1,7 +1,7 @@
 """A flow goes on by being started again: methods that had returned return the same once more, and are not called.
 
-So CrewAI itself finds its way: routers, `and_`, `or_` and cycles need nothing of ours. The state is laid in once, as the
-method that finished last had left it.
+So CrewAI itself finds its way: routers, `and_`, `or_` and cycles need nothing of ours. The state is laid in once, as
+the method that finished last had left it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from crewai import Flow
 from crewai.flow.async_feedback.types import HumanFeedbackPending
-from crewai.flow.types import FlowMethodName
 from pydantic import BaseModel
 
 from agentvisor._crewai.ledger import Ledger, Paused, place
@@ -37,22 +36,20 @@ class Replay:
 
     def install(self) -> None:
         """Put a recorder in front of each method."""
-        methods = cast("dict[FlowMethodName, Method]", self._flow._methods)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] (where CrewAI looks them up)
+        methods = self._flow._methods  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] (where CrewAI looks them up)
         for name, method in list(methods.items()):
             methods[name] = self._recorder(str(name), method)
 
     def _recorder(self, name: str, method: Method) -> Method:
-        if asyncio.iscoroutinefunction(method):
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await self._awaited(name, lambda: method(*args, **kwargs))
 
-            async def recorded(*args: Any, **kwargs: Any) -> Any:
-                return await self._awaited(name, lambda: method(*args, **kwargs))
-        else:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return self._called(name, lambda: method(*args, **kwargs))
 
-            def recorded(*args: Any, **kwargs: Any) -> Any:
-                return self._called(name, lambda: method(*args, **kwargs))
-
+        recorded: Any = awaited if inspect.iscoroutinefunction(method) else called
         # CrewAI reads how many arguments it takes.
-        recorded.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+        recorded.__signature__ = inspect.signature(method)
         recorded.__name__, recorded.__doc__ = name, method.__doc__
         return recorded
 

@@ -26,7 +26,7 @@ class Shown:
         """Send what models say, word by word: of those that stream."""
         if self._wanted:
             # CrewAI calls handlers of this event, and of no other, before it goes on.
-            crewai_event_bus.register_handler(LLMStreamChunkEvent, self._chunk)
+            crewai_event_bus.on(LLMStreamChunkEvent)(self._chunk)
 
     def task(self, what: str, task: Task, **more: Json) -> None:
         """A step of a task."""

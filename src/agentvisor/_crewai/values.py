@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from enum import Enum
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -122,21 +122,21 @@ def _made(kind: str, kept: Mapping[str, Json]) -> object:
             case "enum", type() if issubclass(cls, Enum):
                 return cls(decode(kept["value"]))
             case "model", type() if issubclass(cls, BaseModel):
-                return cls.model_construct(**cast("dict[str, object]", decode(kept["fields"])))
+                return cls.model_construct(None, **cast("dict[str, Any]", decode(kept["fields"])))
             case "data", type() if dataclasses.is_dataclass(cls):
                 return _data(cls, cast("dict[str, object]", decode(kept["fields"])))
             case _:
                 raise TypeError("there is no such class")
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
-            f"a value of {kept['of']} that was kept does not fit the present code: {error}; give the thread's run a new "
-            "input to begin anew",
+            f"a value of {kept['of']} that was kept does not fit the present code: {error}; give the thread a run "
+            "with an input to begin anew",
         ) from error
 
 
 def _data(cls: type, fields: Mapping[str, object]) -> object:
     # Not by calling it: that would also do what its __post_init__ did the first time.
-    made = object.__new__(cls)
+    made = cast("object", object.__new__(cls))
     for name, value in fields.items():
         object.__setattr__(made, name, value)
     return made

@@ -26,7 +26,7 @@ PRELOAD = {
         "agentvisor.langgraph",
         "agentvisor.guest.runners.langgraph",
     ],
-    # It takes seconds and hundreds of megabytes to import, so only agents that are said to be CrewAI's have it imported.
+    # It takes seconds and hundreds of megabytes to import: only agents that are said to be CrewAI's have it imported.
     "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }

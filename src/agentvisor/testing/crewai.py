@@ -29,8 +29,8 @@ class ScriptedLLM(BaseLLM):
 
     _scripts: Mapping[str, Sequence[Reply]] = PrivateAttr(default_factory=dict[str, Sequence[Reply]])
 
-    def __init__(self, script: Scripts, **more: Any) -> None:
-        super().__init__(**{"model": "scripted", **more})
+    def __init__(self, script: Scripts, *, model: str = "scripted", **more: Any) -> None:
+        super().__init__(model=model, **more)
         self._scripts = script if isinstance(script, Mapping) else {"": script}
 
     def call(

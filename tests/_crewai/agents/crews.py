@@ -3,8 +3,6 @@
 import os
 import sys
 
-from agents.effects import effect
-from agents.signs import sign, wait_for
 from crewai import Agent, Crew, Process, Task
 from crewai.project import CrewBase, agent, task
 from crewai.project import crew as crew_of
@@ -12,6 +10,8 @@ from crewai.tasks.conditional_task import ConditionalTask
 from crewai.tools import tool
 from pydantic import BaseModel
 
+from agents.effects import effect
+from agents.signs import sign, wait_for
 from agentvisor.testing.crewai import ScriptedLLM
 from agentvisor.testing.script import call
 
@@ -131,7 +131,7 @@ def conditional() -> Crew:
     find = Task(description="Find the order 7", expected_output="o", agent=by, tools=[look_up])
     never = ConditionalTask(description="Draft a note", expected_output="n", agent=by, condition=lambda _: False)
     always = ConditionalTask(
-        description="Book the refund", expected_output="b", agent=by, tools=[book], condition=lambda out: "" == out.raw
+        description="Book the refund", expected_output="b", agent=by, tools=[book], condition=lambda out: out.raw == ""
     )
     return Crew(agents=[by], tasks=[find, never, always])
 
@@ -160,9 +160,7 @@ def asks() -> Crew:
 def both_ask() -> Crew:
     """Two people look at two things at the same time."""
     one, two, three = clerk("one"), clerk("two"), clerk("three")
-    letter = Task(
-        description="Draft a letter", expected_output="l", agent=one, human_input=True, async_execution=True
-    )
+    letter = Task(description="Draft a letter", expected_output="l", agent=one, human_input=True, async_execution=True)
     note = Task(description="Draft a note", expected_output="n", agent=two, human_input=True, async_execution=True)
     tell = Task(description="Tell the customer", expected_output="t", agent=three, context=[letter, note])
     return Crew(agents=[one, two, three], tasks=[letter, note, tell])

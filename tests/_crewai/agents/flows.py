@@ -2,15 +2,15 @@
 
 import threading
 
-from agents.effects import effect
-from agents.signs import sign, wait_for
+from crewai import Crew
 from crewai.flow.flow import Flow, and_, listen, or_, router, start
 from crewai.flow.human_feedback import human_feedback
 from crewai.flow.persistence import persist
 from crews import Order, clerk, desk_tasks
-from crewai import Crew
 from pydantic import BaseModel
 
+from agents.effects import effect
+from agents.signs import sign, wait_for
 from agentvisor.testing.crewai import ScriptedLLM
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import cast
 
@@ -75,7 +75,8 @@ def _crew(crew: Crew, ledger: Ledger, shown: Shown) -> _Work:
                 agent.llm.stream = True
     inputs = cast("dict[str, object] | None", ledger.progress.inputs)
     # In the main thread, where a cancelled run interrupts it.
-    return _Work(lambda _: crew.kickoff(inputs=None if inputs is None else dict(inputs)), overlay)
+    kickoff = cast("Callable[..., object]", crew.kickoff)  # pyright: ignore[reportUnknownMemberType]
+    return _Work(lambda _: kickoff(inputs=None if inputs is None else dict(inputs)), overlay)
 
 
 def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work:
@@ -90,7 +91,8 @@ def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work
     given = cast("dict[str, object]", ledger.progress.inputs or {})
     # The id by which @persist finds the state again.
     inputs = {"id": task.thread_id, **given}
-    return _Work(lambda cancellation: cancellation.run(flow.kickoff_async(inputs=inputs)), overlay)
+    kickoff = cast("Callable[..., Coroutine[object, object, object]]", flow.kickoff_async)  # pyright: ignore[reportUnknownMemberType]
+    return _Work(lambda cancellation: cancellation.run(kickoff(inputs=inputs)), overlay)
 
 
 def _prepare(ledger: Ledger, overlay: Overlay) -> None:

@@ -18,10 +18,13 @@ AnyFlow = Flow[Any]
 def subject_of(agent: object, entrypoint: str) -> Crew | AnyFlow:
     """The crew or flow itself, a class of one (@CrewBase, Flow), or what a function without arguments returns."""
     made = agent
-    for _ in range(3):
+    # At most: a function, the class that it returns, an object of that, its crew.
+    for _ in range(4):
         if isinstance(made, Crew | Flow):
             return cast("Crew | AnyFlow", made)
         made = _made(made, entrypoint)
+    if isinstance(made, Crew | Flow):
+        return cast("Crew | AnyFlow", made)
     raise InvalidInput(f"{entrypoint} gives a {_kind(made)}, not a crew or flow")
 
 
