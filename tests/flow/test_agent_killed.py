@@ -4,7 +4,8 @@ import signal
 
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread, is_one_line, kill, warm_by_default
+from tests.flow.deaths import SECONDS, VictimThread, is_one_line, kill, warm_by_default
+from tests.support.waiting_sync import until
 
 pytestmark = pytest.mark.flow
 
@@ -43,6 +44,19 @@ def test_a_run_survives_as_many_kills_as_the_budget_allows(victims: Project) -> 
     assert thread.ended(run)["status"] == "success"
     assert len(thread.reasons(run)) == 4
     assert thread.did()["did slow"] == 1
+
+
+def test_a_live_run_that_has_stored_nothing_says_where_it_runs_and_since_when(victims: Project) -> None:
+    thread = VictimThread(victims, victims.hosts[0])
+    run = thread.call("plain:sleeps", 600)
+    until(lambda: thread.run(run)["status"] == "running" and thread.run(run)["attempts"][0]["host_id"], seconds=SECONDS)
+    [attempt] = thread.run(run)["attempts"]
+    assert attempt["started_at"] >= attempt["scheduled_at"]
+    assert (attempt["ended_at"], attempt["ending"]) == (None, None)
+    [listed] = thread.client.runs.list(thread.id)
+    assert listed["attempts"] == [attempt]  # type: ignore[typeddict-item]
+    thread.client.runs.cancel(thread.id, run)
+    assert thread.ended(run)["status"] == "interrupted"
 
 
 @warm_by_default

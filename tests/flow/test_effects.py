@@ -16,13 +16,19 @@ def check_killed(project: Project, agent: str, place: str) -> str:
     thread.tell("strike", place)
     run = thread.ended(started(thread, agent))
     endings = [one["ending"] for one in run["attempts"]]
+    asked = questions(thread)
+    # Of several tasks at once, the others are anywhere when the process dies: at a place of which nobody can tell, too.
+    siblings = len(charged(thread, agent)) - 1
+    if place in KNOWN and asked and len(asked) <= siblings:
+        assert endings == ["agent_signal", "paused"], run
+        run = answered_truly(thread, agent)
+        endings = ["agent_signal", *(one["ending"] for one in run["attempts"])]
     if place in KNOWN:
         wrong = {
             f"ended {endings} {run['error']}": endings != ["agent_signal", "completed"],
             f"charged {charged(thread, agent)}": set(charged(thread, agent)) != {1},
         }
         return "; ".join(f"{agent} {place}: {what}" for what, is_so in wrong.items() if is_so)
-    asked = questions(thread)
     wrong = {
         f"ended {endings} {run['error']}": endings != ["agent_signal", "paused"],
         f"status {thread.status()}": thread.status() != "interrupted",

@@ -1,13 +1,16 @@
 """A small dose of `agentvisor torture`: it kills, it proves, it says what it found, and nothing of it is left."""
 
+import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 from tests.support.dev_process import AGENTVISOR
+from tests.support.waiting_sync import until
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(240)]
 
@@ -41,10 +44,29 @@ def test_a_small_dose_is_survived_and_told_in_figures(tmp_path: Path) -> None:
 
 
 def test_a_violation_ends_it_with_an_error_that_names_seed_and_evidence(tmp_path: Path) -> None:
-    # One of the truths is broken on purpose: where nothing may take longer than a moment, everything is stuck.
-    done = tortured(tmp_path / "torture", "--minutes", "0.1", "--seed", "6", "--patience", "0.01")
+    # A loss is made on purpose: of a checkpoint that no thread has, the outside record says that it was acknowledged.
+    folder = tmp_path / "torture"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(tortured, folder, "--minutes", "0.1", "--seed", "6")
+        until(lambda: forged(folder) or running.done(), seconds=120)
+        done = running.result()
     assert done.returncode == 1
     said = re.sub(r"\s+", " ", done.stdout)
-    assert "VIOLATION: no thread is stuck" in said
-    assert re.search(r"thread torture-6-\d+-1, run [0-9a-f-]{36}, checkpoint -, \S+\.jsonl", said)
+    assert "VIOLATION: what was acknowledged is there" in said
+    assert re.search(rf"thread torture-6-\d+-1, run [0-9a-f-]{{36}}, checkpoint {FORGED}, \S+\.jsonl", said)
     assert "FAILED with --seed 6" in said
+
+
+FORGED = "0000-forged"
+
+
+def forged(folder: Path) -> bool:
+    """Whether a thread's record could be made to claim a checkpoint that never was."""
+    for record in (folder / "records").glob("*-1.jsonl"):
+        for line in record.read_text().split("\n")[:-1]:
+            facts = json.loads(line)
+            if facts["what"] == "stored":
+                with record.open("a") as file:
+                    file.write(json.dumps(facts | {"checkpoint": FORGED}) + "\n")
+                return True
+    return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
+from typing import NoReturn
 
 _MISSING = """\
 agentvisor: the command line needs the packages of the host, and {name} is missing.
@@ -18,7 +21,24 @@ def main() -> None:
             raise
         print(_MISSING.format(name=error.name), file=sys.stderr)
         sys.exit(2)
-    app(prog_name="agentvisor")
+    try:
+        app(prog_name="agentvisor")
+    except SystemExit as end:
+        _leave(end.code)
+
+
+def _leave(code: object) -> NoReturn:
+    """End without taking the interpreter apart.
+
+    Temporal's client has threads of its own, and one that connects in vain may reach for the interpreter meanwhile: one
+    in five `agentvisor serve` without a server ended by a signal, after it had said all it had to say.
+    """
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     once that checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
-    said = store.effects.stored_bytes + store.questions.stored_bytes
-    said += store.state.stored_bytes + store.interrupts.stored_bytes
+    said = store.effects.stored_bytes + store.questions.stored_bytes + store.interrupts.stored_bytes
+    said += store.state.stored_bytes
     return size + said + sum(blob.stored_bytes for blob in store.chain(blobs))
 
 

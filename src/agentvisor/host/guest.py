@@ -124,6 +124,8 @@ class Guest:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await _first(self._stream.connected.wait(), _shielded(exited))
             await _first(self._stream.ended.wait(), _shielded(exited), self._silence(), self._spent())
+            if self._silent_beats > 1 and not exited.done():
+                self._found_silent()  # where the host is busy, the transport's ping tells it before the count does
         except TimeoutError:
             self._why = f"the guest did not connect within {CONNECT_SECONDS:.0f} seconds"
         finally:
@@ -148,8 +150,13 @@ class Guest:
             await asyncio.sleep(self._heartbeat_seconds)
             # Counted in turns of this loop: a host that was busy or frozen has not waited.
             self._silent_beats = self._silent_beats + 1 if self._stream.waiting_for_guest else 0
+        self._found_silent()
+
+    def _found_silent(self) -> None:
+        if self._ending == Ending.ENDING_GUEST_UNRESPONSIVE:
+            return
         self._ending = Ending.ENDING_GUEST_UNRESPONSIVE
-        self._why = f"the guest was silent for {MISSED_HEARTBEATS} heartbeats, and was killed"
+        self._why = f"the guest was silent for {self._silent_beats} heartbeats, and was killed"
         log.warning("guest unresponsive", guest=self.id, agent=self.name)
 
     async def _spent(self) -> None:

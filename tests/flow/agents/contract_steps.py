@@ -1,0 +1,38 @@
+"""What the runner contract's agents do outside, whatever framework they are written with."""
+
+import os
+import signal
+
+from agents import signs
+from agents.effects import effect
+
+WORDS = ("one", "two", "three", "four")
+UNKEEPABLE = object()
+"""No framework can store it."""
+
+
+def begun() -> None:
+    effect("began")
+
+
+def first() -> None:
+    """A step that finishes."""
+    effect("did first")
+
+
+def second() -> str:
+    """A step in which the first process dies."""
+    effect("began second")
+    if os.environ["AGENTVISOR_ATTEMPT"] == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    effect("did second")
+    return "survived"
+
+
+def fail() -> None:
+    raise LookupError("no customer 42")
+
+
+def wait() -> None:
+    effect("waits")
+    signs.wait_for("gate")

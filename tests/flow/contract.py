@@ -1,0 +1,60 @@
+"""How one speaks with the runner contract's agents: each framework has its own form of input and reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.flow.deaths import VictimThread
+
+WORDS = ("one", "two", "three", "four")
+"""What "stream" tells, one by one (agents/contract_steps.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """The agent of one framework, `agents/contract_<name>.py`."""
+
+    name: str
+    given: Callable[[str], Any]
+    """The input that says a text."""
+    reply: Callable[[Mapping[str, Any]], str]
+    """The reply in the thread's values."""
+    words: Callable[[list[Any]], list[str]]
+    """The words among the data of streamed events."""
+    kept: str = ""
+    """What the error of a value that cannot be stored names; empty: this framework refuses it by itself."""
+
+    def say(self, thread: VictimThread, text: str) -> str:
+        """Start a run that says a text; its id."""
+        return self._run(thread, input=self.given(text))
+
+    def answer(self, thread: VictimThread, answer: object) -> str:
+        """Start a run that answers; its id."""
+        return self._run(thread, command={"resume": answer})
+
+    def heard(self, thread: VictimThread) -> str:
+        return self.reply(thread.client.threads.get_state(thread.id)["values"])  # type: ignore[arg-type]
+
+    def _run(self, thread: VictimThread, **given: Any) -> str:
+        return str(thread.client.runs.create(thread.id, self.name, **given)["run_id"])
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _yielded(data: list[Any]) -> list[str]:
+    return [one["word"] for one in data if isinstance(one, dict) and "word" in one]
+
+
+FRAMEWORKS = [
+    Framework(
+        "function",
+        lambda text: {"say": text},
+        lambda values: str(values["reply"]),
+        _yielded,
+        kept="['heard'][0]['what']",
+    ),
+    Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
+]
