@@ -62,7 +62,8 @@ $(CREWAI_STAMP): pyproject.toml
 
 test-crewai: $(STAMP) $(CREWAI_STAMP)
 	$(BIN)/basedpyright --project pyright-crewai.json
-	$(CREWAI)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m crewai --tb=native tests/_crewai
+	$(CREWAI)/bin/python -m pytest -q -n $(JOBS) --dist loadfile --tb=native -o cache_dir=$(CREWAI)/.pytest_cache \
+		tests/_crewai tests/flow/test_runner_contract.py
 
 demo: $(STAMP)
 	$(BIN)/agentvisor demo

@@ -16,8 +16,6 @@ from agentvisor.guest.runner import told_framework
 from agentvisor.guest.runners.crewai_agent import subject_of
 from agentvisor.testing.crewai import ScriptedLLM
 
-pytestmark = pytest.mark.crewai
-
 
 def make() -> Crew:
     by = Agent(role="r", goal="g", backstory="b", llm=ScriptedLLM(["x"]))

@@ -9,8 +9,6 @@ from agentvisor._crewai.plan import check, plan_of
 from agentvisor._crewai.progress import Progress, from_json
 from agentvisor.core.errors import InvalidInput
 
-pytestmark = pytest.mark.crewai
-
 
 def kept(**more: Any) -> Progress:
     given = {"began": "r1", "run": "r1", "kind": "crew", "name": "desk", "inputs": {"a": 1}, "tasks": {"crew/0": {}}}

@@ -5,7 +5,7 @@ from tests._crewai.conftest import Desk
 from tests._crewai.thread import DeskThread
 from tests.flow.deaths import kill
 
-pytestmark = [pytest.mark.flow, pytest.mark.crewai, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 LETTER = {"raw": "Dear customer, it is done.", "json_dict": None, "pydantic": None}
 

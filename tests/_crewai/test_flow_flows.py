@@ -5,7 +5,7 @@ from tests._crewai.conftest import Desk
 from tests._crewai.thread import DeskThread
 from tests.flow.deaths import kill
 
-pytestmark = [pytest.mark.flow, pytest.mark.crewai, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 
 def test_a_killed_flow_goes_on_in_the_middle_of_its_cycle(desk: Desk) -> None:

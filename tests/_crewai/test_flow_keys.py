@@ -10,7 +10,7 @@ import pytest
 from tests._crewai.conftest import CANARY, Desk
 from tests._crewai.thread import DeskThread
 
-pytestmark = [pytest.mark.flow, pytest.mark.crewai, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 READ = """
 import json, sys

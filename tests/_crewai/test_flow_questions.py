@@ -5,7 +5,7 @@ from langgraph_sdk.errors import ConflictError
 from tests._crewai.conftest import Desk
 from tests._crewai.thread import DeskThread
 
-pytestmark = [pytest.mark.flow, pytest.mark.crewai, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 
 def test_a_task_with_human_input_goes_on_from_its_draft(desk: Desk) -> None:

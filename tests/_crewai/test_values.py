@@ -15,8 +15,6 @@ from pydantic import BaseModel
 from agentvisor._crewai.values import MARK, decode, encode
 from agentvisor.core.errors import InvalidInput
 
-pytestmark = pytest.mark.crewai
-
 
 class Colour(Enum):
     RED = "red"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import cast
 
 from crewai import Crew, CrewOutput
 from crewai.core.providers.human_input import set_provider
+from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.persistence.factory import set_flow_persistence_factory
 from crewai.llms.base_llm import BaseLLM
 
@@ -92,7 +94,26 @@ def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work
     # The id by which @persist finds the state again.
     inputs = {"id": task.thread_id, **given}
     kickoff = cast("Callable[..., Coroutine[object, object, object]]", flow.kickoff_async)  # pyright: ignore[reportUnknownMemberType]
-    return _Work(lambda cancellation: cancellation.run(kickoff(inputs=inputs)), overlay)
+    return _Work(lambda cancellation: cancellation.run(_to_the_last_question(kickoff(inputs=inputs))), overlay)
+
+
+async def _to_the_last_question(work: Coroutine[object, object, object]) -> object:
+    """Run a flow; where one of its methods waits for a person, those beside it go on until they end or ask as well."""
+    before = asyncio.all_tasks()
+    try:
+        result = await work
+    except Paused:
+        await _ended(asyncio.all_tasks() - before)
+        raise
+    if isinstance(result, HumanFeedbackPending):
+        await _ended(asyncio.all_tasks() - before)
+    return result
+
+
+async def _ended(tasks: set[asyncio.Task[object]]) -> None:
+    # What goes wrong in one of them goes wrong again when the flow goes on.
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 def _prepare(ledger: Ledger, overlay: Overlay) -> None:
