@@ -59,11 +59,8 @@ def run(command: list[str], host: HostProcess) -> subprocess.CompletedProcess[st
 
 def test_every_example_is_tried_here_or_in_crewais_environment() -> None:
     assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {
-        "langgraph",
-        "function",
-        "testing",
-        "crewai",
-    }
+        "langgraph", "function", "testing", "crewai",
+    }  # fmt: skip
 
 
 def test_the_testing_example_is_what_the_page_shows_and_its_test_runs() -> None:

@@ -68,6 +68,6 @@ if find_spec("crewai"):
             lambda text: {"say": text},
             lambda values: str(values["reply"]),
             lambda data: [str(one["text"]).strip() for one in data if "text" in one],
-            kept="the result of keep['what'] is a object",
+            kept="the result of keeping['what'] is a object",
         )
     ]

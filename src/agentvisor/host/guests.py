@@ -27,7 +27,8 @@ PRELOAD = {
         "agentvisor.guest.runners.langgraph",
     ],
     # It takes seconds and hundreds of megabytes to import: only agents that are said to be CrewAI's have it imported.
-    "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai"],
+    # lance_namespace: most of what each flow imports for its memory, and the part that starts no threads.
+    "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai", "lance_namespace"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""

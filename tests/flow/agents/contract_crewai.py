@@ -28,15 +28,15 @@ class Talk(Flow[Heard]):
         return self.state.say
 
     @listen("fail")
-    def fail(self):
+    def failing(self):
         steps.fail()
 
     @listen("keep")
-    def keep(self):
+    def keeping(self):
         return {"what": steps.UNKEEPABLE}
 
     @listen("wait")
-    def wait(self):
+    def waiting(self):
         steps.wait()
 
     @listen("ask")
