@@ -65,5 +65,5 @@ def test_the_example_does_what_it_says(example: HostProcess) -> None:
     )
     assert "Your refund is on its way." in asked
     assert "Your refund of 12.50 is on its way." in again
-    assert json.loads(ended[ended.index("{") :])["raw"] == "Your refund of 12.50 is on its way."
+    assert json.loads(ended[ended.rindex("\n{\n") :])["raw"] == "Your refund of 12.50 is on its way."
     assert (example.folder / "ledger.txt").read_text().splitlines() == ["looked up 7", "began to book 7", "booked 7"]
