@@ -45,16 +45,21 @@ def texts() -> "Crew":
     return make()
 
 
-AGENTS = [make(), make, texts, Own, Own(), make_flow, Based, Based()]
+AGENTS = {
+    "a crew": make(), "a function for a crew": make, "one with a text for a type": texts,
+    "a flow": Own(), "its class": Own, "a function for a flow": make_flow,
+    "a class with CrewBase": Based, "an object of it": Based(),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("agent", AGENTS, ids=repr)
-def test_crews_and_flows_are_known_by_what_they_are(agent: object) -> None:
+@pytest.mark.parametrize("name", AGENTS)
+def test_crews_and_flows_are_known_by_what_they_are(name: str) -> None:
+    agent = AGENTS[name]
     assert told_framework(agent) == "crewai"
     assert isinstance(subject_of(agent, "agent.py:it"), Crew | Flow)
 
 
-@pytest.mark.parametrize("agent", [lambda: 7, 7, "crew"])
+@pytest.mark.parametrize("agent", [lambda: 7, 7, "crew"], ids=["a function", "a number", "a text"])
 def test_what_makes_neither_is_refused(agent: object) -> None:
     with pytest.raises(InvalidInput, match=r"agent\.py:it"):
         subject_of(agent, "agent.py:it")
