@@ -172,6 +172,6 @@ def _revision(expected: object) -> int | None:
 
 
 def _start(start: int) -> int:
-    if start < 0:
+    if not 0 <= start < 1 << 32:
         raise InvalidInput(f"start is {start}: items are counted from 0", field="start")
     return start

@@ -37,6 +37,10 @@ class DeskThread(VictimThread):
         """A run, once it has ended."""
         return self.ended(self.start(agent, given, **options))
 
+    def values(self) -> dict[str, Any]:
+        """What the latest crew or flow gave: the thread's values are all that is kept of it."""
+        return dict(super().values()["output"])
+
     def questions(self) -> list[dict[str, Any]]:
         """What waits for an answer."""
         return [dict(one) for one in self.client.threads.get_state(self.id)["interrupts"]]

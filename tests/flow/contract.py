@@ -66,7 +66,7 @@ if find_spec("crewai"):
         Framework(
             "crewai",
             lambda text: {"say": text},
-            lambda values: str(values["reply"]),
+            lambda values: str(values.get("output", values)["reply"]),
             lambda data: [str(one["text"]).strip() for one in data if "text" in one],
             kept="the result of keeping['what'] is a object",
         )

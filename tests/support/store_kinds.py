@@ -2,6 +2,7 @@
 
 from tests.support.writing import projection, put, task_write
 
+from agentvisor.protocol import blobs
 from agentvisor.protocol.v1.store_pb2 import (
     ChangeThreadState,
     CopyThread,
@@ -27,6 +28,8 @@ KINDS = frozenset(one.name for one in StoreRequest.DESCRIPTOR.oneofs_by_name["ki
 READS = frozenset({"get", "list", "get_blobs", "get_part", "delta_history", "get_thread_state", "list_thread_state"})
 """Who may see a thread may ask these at any time."""
 
+VALUE = blobs.encode("json", b"1", None, blobs.Limits())
+
 REQUESTS: dict[str, StoreRequest] = {
     "put": put(77),
     "put_writes": task_write(0, "late"),
@@ -41,7 +44,7 @@ REQUESTS: dict[str, StoreRequest] = {
     "delete_for_runs": StoreRequest(delete_for_runs=DeleteForRuns(run_ids=["r"])),
     "copy_thread": StoreRequest(copy_thread=CopyThread(target_thread_id="t-copy")),
     "prune": StoreRequest(prune=PruneThread(strategy="keep_latest")),
-    "change_thread_state": StoreRequest(change_thread_state=ChangeThreadState(key="k", delete=True)),
+    "change_thread_state": StoreRequest(change_thread_state=ChangeThreadState(key="k", set=VALUE.key, blobs=[VALUE])),
     "get_thread_state": StoreRequest(get_thread_state=GetThreadState(key="k")),
     "list_thread_state": StoreRequest(list_thread_state=ListThreadState()),
     "effect": StoreRequest(effect=EffectRequest(scope="s", key="k", intend=True)),

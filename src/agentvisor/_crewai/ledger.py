@@ -58,6 +58,12 @@ class Ledger:
             self.progress.state = state
             self.store()
 
+    def end(self, output: Json) -> None:
+        """It has ended, and this is what it gave."""
+        with self._lock:
+            self.progress.ended, self.progress.output = True, output
+            self.store()
+
     def keep_draft(self, at: str, draft: Json) -> None:
         """Stored with the next entry: there is none without the question that it is for."""
         with self._lock:

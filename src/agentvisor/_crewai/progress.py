@@ -28,6 +28,8 @@ class Progress:
     """The class of the flow, or the crew's name."""
     inputs: Json = None
     ended: bool = False
+    output: Json = None
+    """What it gave, once it has ended."""
     tasks: dict[str, Json] = field(default_factory=dict[str, Json])
     """Finished tasks, by place."""
     drafts: dict[str, Json] = field(default_factory=dict[str, Json])

@@ -104,10 +104,11 @@ class State:
         raise Conflict(f"{place} changes too fast to be read: try again")
 
     def _attempt(self, place: Place, start: int) -> Operation[_Read | object | None]:
-        entry = yield from _found(place, 0)
+        entry = yield from _found(place, start)
         if entry is None:
             return None
         skipped = max(0, start - entry.value_items)
+        page = entry if skipped == start else None
         value, items = None, list[object]()
         here = self._known.namespace_values(place.thread, place.line.namespace)
         if entry.value and (start < entry.value_items or not entry.is_list):
@@ -116,10 +117,11 @@ class State:
             if not entry.appended and self._known.line(place.line) is None:
                 self._known.set_line(place.line, loaded.line_to(entry.value))
         while skipped + len(items) < entry.appended:
-            page = yield from _found(place, skipped + len(items))
-            if page is None or page.revision != entry.revision:
-                return _CHANGED
-            keys = list(page.items)
+            if page is None:
+                page = yield from _found(place, skipped + len(items))
+                if page is None or page.revision != entry.revision:
+                    return _CHANGED
+            keys, page = list(page.items), None
             loaded = yield from load_values(place.thread, list(dict.fromkeys(keys)), here, _named(place, keys))
             items.extend(json.loads(loaded.values[key].data) for key in keys)
             here = {key: loaded.values[key] for key in keys}
@@ -152,8 +154,9 @@ class State:
             revision = is_now if expected is None else expected
             try:
                 return (yield from self.set(place, json.dumps(merged, separators=(",", ":")).encode(), revision))
-            except Conflict:
-                if last or expected is not None:
+            except Conflict as error:
+                # Without a revision, it is not the entry that is in the way, but a run.
+                if last or expected is not None or "revision" not in error.details:
                     raise
         raise AssertionError
 

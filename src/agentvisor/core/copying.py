@@ -17,6 +17,7 @@ from agentvisor.core.records import (
     TaskWrites,
     Write,
 )
+from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 
 
@@ -77,14 +78,16 @@ class Head:
 
 
 def head_alone(store: Store) -> Head | None:
-    """The root's current checkpoint with its pending writes, its parent cleared; None where the root has none.
+    """The root's current checkpoint with its pending writes, its parent cleared; None where there is none.
+
+    Where no graph has run, that is what a thread's agent goes on from: the current save of every key.
 
     What delta channels hold is in the writes of ancestors, which do not come along: those that count are gathered
     under one bone, with the values that they start from.
     """
     found = store.get(ROOT)
     if found is None:
-        return None
+        return _saves_alone(store)
     checkpoint = found.checkpoint
     copy = Store()
     bone, writes = _gathered(store, checkpoint)
@@ -105,13 +108,21 @@ def head_alone(store: Store) -> Head | None:
     return Head(copy, needed_blobs(copy), _left_behind(store, found))
 
 
+def _saves_alone(store: Store) -> Head | None:
+    copy = Store()
+    for namespace, head in store.heads.items():
+        if is_save(namespace):
+            copy.put_checkpoint(store.checkpoints[namespace][head])
+    return Head(copy, needed_blobs(copy), []) if copy.heads else None
+
+
 def _left_behind(store: Store, head: CheckpointTuple) -> list[str]:
     finished = {task.task_id for task in head.pending if any(write.idx >= 0 for write in task.writes)}
     nodes: set[str] = set()
     for namespace in store.checkpoints:
         node, _, task_id = namespace.partition("|")[0].partition(":")
         under_way = store.roots.get(namespace) == head.checkpoint.checkpoint_id and task_id not in finished
-        if namespace != ROOT and (under_way or not task_id):
+        if namespace != ROOT and not is_save(namespace) and (under_way or not task_id):
             nodes.add(node)
     return sorted(nodes)
 

@@ -295,6 +295,14 @@ class Store:
         chosen.sort(key=lambda one: (one.checkpoint_id, one.namespace), reverse=True)
         return iter(chosen)
 
+    def latest_save(self) -> Checkpoint | None:
+        """Of all saves the one with the greatest id, without looking at all of them."""
+        heads = [(head, namespace) for namespace, head in self.heads.items() if is_save(namespace)]
+        if not heads:
+            return None
+        head, namespace = max(heads)
+        return self.checkpoints[namespace][head]
+
     def chain(self, keys: Iterable[BlobKey], *, have: frozenset[BlobKey] = frozenset()) -> list[Blob]:
         """The blobs of these keys with all that they are based on, bases first; what the caller has is left out."""
         ordered: dict[BlobKey, Blob] = {}

@@ -137,6 +137,7 @@ async def running_host(
             streams,
             config,
             prune=sessions.prune,
+            call=sessions.call,
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,

@@ -12,6 +12,7 @@ from typing import cast
 
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Checkpoint, CheckpointTuple
+from agentvisor.core.saves import is_save, key_of
 from agentvisor.core.store import Store
 from agentvisor.host.render_delta import Ancestors, delta_json, made_of
 from agentvisor.host.render_msgpack import Plain
@@ -68,9 +69,9 @@ class ThreadStates:
         }
 
     def values(self, checkpoint: Checkpoint) -> Json:
-        """The channels that are state. One special channel alone (`__root__`, `__end__`) is the state itself."""
+        """The channels that are state. A save, or one special channel alone (`__root__`), is the state itself."""
         names = shown_channels(self.store, checkpoint)
-        if len(names) == 1 and names[0].startswith("__"):
+        if is_save(checkpoint.namespace) or (len(names) == 1 and names[0].startswith("__")):
             return self._value(checkpoint, names[0])
         deltas = made_of(checkpoint, self.ancestors)
         return {
@@ -153,6 +154,8 @@ def shown_metadata(encoded: bytes) -> dict[str, Json]:
 
 def shown_channels(store: Store, checkpoint: Checkpoint) -> Sequence[str]:
     """The channels that are state: as the runner projected them, else all but the graph's own plumbing."""
+    if is_save(checkpoint.namespace):
+        return [key_of(checkpoint.namespace)]
     projected = store.channels.get(checkpoint.namespace)
     if projected:
         return projected

@@ -90,6 +90,8 @@ class Sessions:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     async def _write(self, thread_id: ThreadId, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        if request.change_thread_state.delete and self._live(thread_id) is None and not await self._exists(thread_id):
+            return store_pb2.StoreReply(thread_state_changed=store_pb2.ThreadStateChanged())  # there is nothing
         limits = self._limits  # with external storage, what is too large for the thread has another place
         if limits is not None and self._live(thread_id) is None and not await self._exists(thread_id):
             await rehearse(thread_id, request, limits)

@@ -77,8 +77,7 @@ def state_found(store: Store, asked: store_pb2.GetThreadState) -> store_pb2.Stor
     entry = store.state.get(asked.scope, asked.key)
     if entry is not None:
         reply.thread_state_found.entry.CopyFrom(outline_of(entry))
-        items = () if asked.without_items else entry.items[asked.start : asked.start + STATE_ITEMS]
-        reply.thread_state_found.entry.items.extend(items)
+        reply.thread_state_found.entry.items.extend(entry.items[asked.start : asked.start + STATE_ITEMS])
     return reply
 
 
@@ -117,8 +116,14 @@ def list_page(
     return listed
 
 
+_LATEST = store_pb2.ListCheckpoints(saves=True, limit=1)
+
+
 def _selected(thread: Thread, asked: store_pb2.ListCheckpoints) -> Iterator[Checkpoint]:
     """Those that are asked for, newest first, from the page's beginning on."""
+    if asked == _LATEST:  # what every save asks for first
+        latest = thread.store.latest_save()
+        return iter([latest] if latest is not None else [])
     found = thread.store.newest_first(
         Namespace(asked.namespace) if asked.HasField("namespace") else None,
         checkpoint_id=CheckpointId(asked.checkpoint_id) if asked.checkpoint_id else None,

@@ -12,10 +12,12 @@ When = Literal["before", "after"]
 ANY = "any"
 """Stands for every operation that is journalled."""
 
-JOURNALLED = ("put", "put_writes", "project", "thread_state", "effect", "question")
+JOURNALLED = ("put", "put_writes", "project", "change_thread_state", "effect", "question")
 """What an agent asks the host to keep: checkpoints, finished tasks, projections, thread state, effects, questions."""
 
-READS = ("get", "list", "get_blobs", "delta_history", "put_part", "get_part")
+READS = (
+    "get", "list", "get_blobs", "delta_history", "put_part", "get_part", "get_thread_state", "list_thread_state",
+)  # fmt: skip
 LIFE = ("start", "outcome")
 """An agent's process is started; it has said its last word."""
 

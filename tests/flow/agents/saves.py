@@ -2,10 +2,15 @@
 
 import asyncio
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypedDict
 
+from langgraph.graph import START, StateGraph
+
+from agents.effects import effect
 from agentvisor import checkpoint, thread_state
 from agentvisor.core.errors import AgentVisorError
+from agentvisor.langgraph import AgentVisorCheckpointer
 
 
 def save(key: str, state: Any) -> str:
@@ -98,17 +103,97 @@ def append_many(key: str, count: int) -> int:
     return len(thread_state.items(key))
 
 
-def put_state(key: str, value: Any) -> int:
-    return thread_state.set(key, value)
-
-
-def get_state(key: str) -> Any:
-    return thread_state.get(key)
-
-
 def read_state(key: str) -> list[Any]:
     return thread_state.items(key)
 
 
-def with_pid(what: Any) -> list[Any]:
-    return [os.getpid(), what]
+def keeps(given: dict[str, int]) -> dict[str, Any]:
+    """An event and a save for each step; goes on after the last step that is saved, and appends no event twice."""
+    state: Any = checkpoint.load() or {"done": 0}
+    while state["done"] < given["steps"]:
+        number = state["done"] + 1
+        if len(thread_state.items("events")) < number:
+            thread_state.append("events", number)
+            effect(f"appended {number}")
+        state = {"done": number}
+        checkpoint.save("progress", state)
+        effect(f"saved {number}")
+    return {
+        "state": checkpoint.load(),
+        "events": thread_state.get("events"),
+        "saves": [checkpoint.load(one.id) for one in checkpoint.list("progress")],
+    }
+
+
+def fails_after(given: dict[str, int]) -> None:
+    checkpoint.save("progress", given)
+    thread_state.append("events", given)
+    raise RuntimeError("after it was saved")
+
+
+class Counted(TypedDict, total=False):
+    count: int
+
+
+def _count(state: Counted) -> Counted:
+    checkpoint.save("beside", {"seen": state.get("count", 0)})
+    thread_state.append("counts", state.get("count", 0))
+    return {"count": state.get("count", 0) + 1}
+
+
+def beside_a_graph() -> dict[str, Any]:
+    """A graph whose node saves by itself: neither sees the other's checkpoints."""
+    before = refused("checkpoint.load")
+    saver = AgentVisorCheckpointer()
+    graph = StateGraph(Counted).add_node("count", _count).add_edge(START, "count").compile(checkpointer=saver)
+    for _ in range(2):
+        graph.invoke({})
+    config = graph.get_state({"configurable": {"thread_id": os.environ["AGENTVISOR_THREAD_ID"]}}).config
+    graphs_id = config["configurable"]["checkpoint_id"]
+    return {
+        "before": before,
+        "saved": checkpoint.load(),
+        "counts": thread_state.get("counts"),
+        "by id": refused("checkpoint.load", graphs_id),
+        "namespaces": sorted({one.config["configurable"]["checkpoint_ns"] for one in saver.list(None)}),
+        "namespace": _refusal(lambda: saver.get_tuple({"configurable": {"checkpoint_ns": "|save|beside"}})),
+        "steps": [one.metadata.get("step") for one in saver.list(None)],
+    }
+
+
+def only_a_graph() -> list[list[str]]:
+    graph = StateGraph(Counted).add_node("count", lambda _: {"count": 1}).add_edge(START, "count")
+    graph.compile(checkpointer=AgentVisorCheckpointer()).invoke({})
+    return [refused("checkpoint.load"), refused("checkpoint.load", "1ef00000-0000-6000-8000-000000000000")]
+
+
+def _refusal(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except AgentVisorError as error:
+        return error.message
+    return ""
+
+
+def not_json() -> list[list[str]]:
+    deep: list[Any] = []
+    for _ in range(200):
+        deep = [deep]
+    given = [{"rows": [1, {"when": object()}]}, {"a": {1, 2}}, float("nan"), {3: "three"}, deep, b"bytes"]
+    found = [refused("checkpoint.save", "k", one) for one in given]
+    found += [refused("thread_state.set", "k", {"f": [print]}), refused("thread_state.append", "k", {"x": {1}})]
+    found += [refused("thread_state.update", "k", {"x": object()})]
+    return found
+
+
+def bad_names() -> list[list[str]]:
+    found = [refused("checkpoint.save", key, 1) for key in ("", "k" * 257, 5, None, "\ud800")]
+    found += [refused("checkpoint.load", 5), refused("checkpoint.list", limit=0)]
+    found += [refused("thread_state.get", key) for key in ("", "k" * 257, 5)]
+    found += [refused("thread_state.get", "k", scope="s" * 257), refused("thread_state.items", "k", -1)]
+    found += [refused("thread_state.set", "k", 1, expected_revision=one) for one in (-1, True, "1")]
+    return [
+        *found,
+        refused("checkpoint.load", thread_id="another"),
+        refused("thread_state.get", "k", thread_id="other"),
+    ]

@@ -12,6 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 from temporalio.client import Client
 from tests.support.temporal import TemporalProcess, free_ports, temporal_server
 
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
@@ -20,6 +21,8 @@ from agentvisor.host.http.app import create_app
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
+from agentvisor.protocol.errors import to_error
+from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
 AGENTS = Path(__file__).parent / "agents.py"
 NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing", "nested", "nested_later", "deltas")
@@ -41,7 +44,10 @@ async def app_without_temporal(config: Config) -> FastAPI:
     async def prune(thread_id: ThreadId) -> None:
         await door.get(thread_id)
 
-    return create_app(door, RunStreams(), config, prune=prune, version="1.2.3", grpc_address="127.0.0.1:1")
+    async def call(thread_id: ThreadId, request: StoreRequest) -> StoreReply:
+        return StoreReply(error=to_error(Unavailable(f"no session for {thread_id}: {request.WhichOneof('kind')}")))
+
+    return create_app(door, RunStreams(), config, prune=prune, call=call, version="1.2.3", grpc_address="127.0.0.1:1")
 
 
 @pytest.fixture

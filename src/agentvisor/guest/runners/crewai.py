@@ -38,6 +38,9 @@ def run_crewai(agent: object, task: AgentTask, channel: Channel, cancellation: C
     feedback.check()
     subject = subject_of(agent, task.entrypoint)
     ledger = Ledger(progress_for(_order(task, subject), from_json(checkpoint.load(key=KEY))), _save)
+    if ledger.progress.ended:
+        # Only its last word was lost.
+        return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(ledger.progress.output, "output"))
     shown = Shown(lambda data: _send(channel, data), wanted="custom" in task.spec.stream_modes)
     work = _crew(subject, ledger, shown) if isinstance(subject, Crew) else _flow(subject, ledger, shown, task)
     # Before anything is done: a restarted attempt, or a run without an input, goes on with this one's input.
@@ -54,8 +57,7 @@ def run_crewai(agent: object, task: AgentTask, channel: Channel, cancellation: C
         waiting.report(channel, ledger.pause(), takes_input=False)
         return Outcome(kind=Outcome.KIND_PAUSED)
     output = plain_json.encode(_output(result), "output")
-    ledger.progress.ended = True
-    ledger.store()
+    ledger.end(json.loads(output))
     return Outcome(kind=Outcome.KIND_COMPLETED, output=output)
 
 

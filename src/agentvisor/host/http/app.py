@@ -20,12 +20,14 @@ from agentvisor.host.http import (
     state,
     stateless,
     storage,
+    thread_state,
     threads,
     threads_copy,
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.services import Afterwards, Prune, Services
+from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -41,6 +43,7 @@ def create_app(
     config: Config,
     *,
     prune: Prune,
+    call: Call,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -53,6 +56,7 @@ def create_app(
         streams: events of the runs that live on this host.
         config: agents, limits, key.
         prune: leaves the newest checkpoint of every namespace of a thread.
+        call: answers requests of clients outside of runs.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -63,6 +67,7 @@ def create_app(
         threads=door,
         streams=streams,
         prune=prune,
+        call=call,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -85,7 +90,20 @@ def create_app(
     )
     app.state.services = services
     errors.install(app)
-    for one in (meta, metrics, assistants, threads, threads_copy, storage, state, runs, stateless, interrupts):
+    routes = (
+        meta,
+        metrics,
+        assistants,
+        threads,
+        threads_copy,
+        storage,
+        state,
+        thread_state,
+        runs,
+        stateless,
+        interrupts,
+    )
+    for one in routes:
         app.include_router(one.router)
     _guard(app, config)
     return app

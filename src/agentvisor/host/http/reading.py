@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId
-from agentvisor.core.records import Checkpoint
+from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.runs import RunStatus
+from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
@@ -44,7 +45,7 @@ async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[J
 
 
 async def _head(services: Services, thread: Thread, patience: Patience | None = None) -> tuple[Json, dict[str, Json]]:
-    head, asked = thread.store.get(ROOT), questions(thread)
+    head, asked = _current(thread.store), questions(thread)
     if head is None:
         return await _last_output(services, thread), asked
     states, blobs = await _states(services, thread, [head.checkpoint], patience)
@@ -62,15 +63,26 @@ async def _last_output(services: Services, thread: Thread) -> Json:
 async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bool) -> dict[str, Json]:
     """The state of the root as it stands now; of a plain agent, what it returned."""
     thread = await services.threads.get(thread_id)
-    head = thread.store.get(ROOT)
+    head = _current(thread.store)
     if head is None:
         output = await _last_output(services, thread)
         empty = ThreadStates(thread_id, thread.store, {}).empty() | asking(thread)
         return {**empty, "values": output} if output is not None else empty
-    shown = list(_heads(thread)) if subgraphs else [head.checkpoint]
+    shown = [head.checkpoint, *(_heads(thread) if subgraphs else ())]
     states, blobs = await _states(services, thread, shown)
     state = await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
+    if is_save(head.checkpoint.namespace):
+        return {**state, **asking(thread)}
     return with_questions(state, thread)
+
+
+def _current(store: Store) -> CheckpointTuple | None:
+    """What a thread stands at: the head of its graph; where there is no graph, the latest of its saves."""
+    root = store.get(ROOT)
+    if root is not None:
+        return root
+    save = store.latest_save()
+    return None if save is None else store.get(*save.key)
 
 
 async def state_at(
@@ -89,6 +101,9 @@ async def state_at(
     else:
         thread = await services.threads.read(thread_id, namespace=namespace, checkpoint_id=checkpoint_id)
     found = thread.store.get(namespace, checkpoint_id)
+    if found is None and namespace == ROOT and checkpoint_id is not None:
+        thread = await services.threads.read(thread_id, checkpoint_id=checkpoint_id, saves=True)
+        found = _save_of(thread.store, checkpoint_id)
     if found is None:
         return ThreadStates(thread_id, thread.store, {}).empty(namespace, checkpoint_id)
     if subgraphs and checkpoint_id is not None:
@@ -110,14 +125,25 @@ async def history(
 ) -> list[dict[str, Json]]:
     """States of a namespace, newest first, whose metadata has these values; only one where an id is given."""
     newest = 0 if metadata else limit
-    thread = await services.threads.read(
-        thread_id, namespace=namespace, checkpoint_id=checkpoint_id, before=before, newest=newest
-    )
-    listed = thread.store.newest_first(namespace, checkpoint_id=checkpoint_id, before=before)
-    chosen = [one for one in listed if _has(one, metadata)][:limit]
-    found = [each for one in chosen if (each := thread.store.get(namespace, one.checkpoint_id)) is not None]
+
+    async def read(within: Namespace | None, *, saves: bool | None) -> tuple[Thread, list[Checkpoint]]:
+        thread = await services.threads.read(
+            thread_id, namespace=within, checkpoint_id=checkpoint_id, before=before, newest=newest, saves=saves
+        )
+        listed = thread.store.newest_first(within, checkpoint_id=checkpoint_id, before=before, saves=saves)
+        return thread, [one for one in listed if _has(one, metadata)][:limit]
+
+    thread, chosen = await read(namespace, saves=None)
+    if not chosen and namespace == ROOT and (await services.threads.get(thread_id)).store.get(ROOT) is None:
+        thread, chosen = await read(None, saves=True)  # there is no graph: what is saved is the thread's history
+    found = [each for one in chosen if (each := thread.store.get(*one.key)) is not None]
     states, blobs = await _states(services, thread, chosen)
     return await _rendered(blobs, lambda: [states.state(one, live=False) for one in found])
+
+
+def _save_of(store: Store, checkpoint_id: CheckpointId) -> CheckpointTuple | None:
+    save = next(store.newest_first(checkpoint_id=checkpoint_id, saves=True), None)
+    return None if save is None else store.get(*save.key)
 
 
 def _has(checkpoint: Checkpoint, metadata: dict[str, Json]) -> bool:
@@ -136,8 +162,10 @@ def _add_heads(store: Store, heads: Store) -> None:
 
 
 def _heads(thread: Thread) -> Iterable[Checkpoint]:
+    """The latest of every namespace of a graph."""
     for namespace, head in thread.store.heads.items():
-        yield thread.store.checkpoints[namespace][head]
+        if not is_save(namespace):
+            yield thread.store.checkpoints[namespace][head]
 
 
 async def _states(

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.config import Config
+from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -67,6 +68,8 @@ class Services:
     streams: RunStreams
     prune: Prune
     """Leaves the newest checkpoint of every namespace of a thread."""
+    call: Call
+    """Writes into threads on which no run is active."""
     config: Config
     version: str
     grpc: str | None

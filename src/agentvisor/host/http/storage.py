@@ -16,6 +16,8 @@ router = APIRouter(prefix="/threads/{thread_id}", tags=["threads"], route_class=
 async def get_storage(thread_id: ThreadInPath, services: Served) -> JsonResponse:
     """Sizes in bytes. `used` is the share of the limit that no compaction can free: at 1, writes are refused.
 
+    `saves` are those of the checkpoints that `agentvisor.checkpoint` has made.
+
     `effects` are those of `agentvisor.once`; intended are those that are happening or of unknown outcome.
 
     `external` counts those of the blobs whose bytes are in external storage.
@@ -32,6 +34,7 @@ async def get_storage(thread_id: ThreadInPath, services: Served) -> JsonResponse
             "limit_bytes": found.limit_bytes,
             "used": round(found.unsheddable_bytes / found.limit_bytes, 4) if found.limit_bytes else None,
             "checkpoints": found.checkpoints,
+            "saves": found.saves,
             "namespaces": found.namespaces,
             "blobs": {"count": found.blobs, "bytes": found.blob_bytes},
             "external": {"count": found.external_blobs, "bytes": found.external_bytes},
@@ -40,6 +43,11 @@ async def get_storage(thread_id: ThreadInPath, services: Served) -> JsonResponse
                 "count": found.effects,
                 "bytes": found.effect_bytes,
                 "intended": found.intended_effects,
+            },
+            "thread_state": {
+                "entries": found.thread_state_entries,
+                "items": found.thread_state_items,
+                "bytes": found.thread_state_bytes,
             },
             "runs": found.runs,
             "history": {"events": found.history_events, "bytes": found.history_bytes},

@@ -874,24 +874,20 @@ class GetThreadState(_message.Message):
     SCOPE_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
-    WITHOUT_ITEMS_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     key: _builtins.str
     start: _builtins.int
     """Of what is appended, items from this one on; a reply names a bounded number."""
-    without_items: _builtins.bool
-    """No items at all."""
     def __init__(
         self,
         *,
         scope: _builtins.str = ...,
         key: _builtins.str = ...,
         start: _builtins.int = ...,
-        without_items: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope", "start", b"start", "without_items", b"without_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "scope", b"scope", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1396,9 +1392,12 @@ class Interrupts(_message.Message):
     TAKES_INPUT_FIELD_NUMBER: _builtins.int
     NOTED_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
+    CLOSED_AT_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
     takes_input: _builtins.bool
     """False: a run with new input would harm the framework's state while one waits."""
+    closed_at: _builtins.str
+    """The root's checkpoint under which all that a graph asks was given up, though it still shows it."""
     forgotten: _builtins.bool
     """The framework still holds what was given up: the next run makes it forget."""
     @_builtins.property
@@ -1407,7 +1406,7 @@ class Interrupts(_message.Message):
     def noted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
     @_builtins.property
     def closed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Given up, or past their deadlines: checkpoints may still show them."""
+        """Given up, or past their deadlines."""
 
     def __init__(
         self,
@@ -1416,11 +1415,12 @@ class Interrupts(_message.Message):
         takes_input: _builtins.bool = ...,
         noted: _abc.Iterable[Global___Interrupt] | None = ...,
         closed: _abc.Iterable[_builtins.str] | None = ...,
+        closed_at: _builtins.str = ...,
         forgotten: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
