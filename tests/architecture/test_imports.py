@@ -52,6 +52,13 @@ ADK = [
     "guest/runners/adk_*.py",
     "testing/adk.py",  # a model for agents under test
 ]
+CREWAI = [
+    "crewai.py",
+    "_crewai/*.py",
+    "guest/runners/crewai.py",
+    "guest/runners/crewai_*.py",
+    "testing/crewai.py",  # a model for agents under test
+]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -61,6 +68,7 @@ AGENT_SIDE = [
     "langgraph.py",
     "strands.py",
     "adk.py",
+    "crewai.py",
     "checkpoint.py",
 ]
 WORKFLOW = ["host/workflow.py", "host/workflow_*.py", "host/workflow/*.py"]
@@ -174,6 +182,11 @@ def test_adk_is_known_to_its_runner_and_its_public_module_only(path: Path) -> No
     assert matches(path, ADK) or not imports_any(path, "google.adk", "google.genai")
 
 
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_crewai_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
+    assert matches(path, CREWAI) or not imports_any(path, "crewai", "crewai_core")
+
+
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("core/")], ids=name_of)
 def test_core_imports_the_standard_library_only(path: Path) -> None:
     foreign = {name for name in imports(path) if name.partition(".")[0] not in sys.stdlib_module_names}
@@ -203,6 +216,6 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, LANGGRAPH) or matches(path, ADK):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()

@@ -30,8 +30,9 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {"make": "langgraph", "function": "function"}
-"""A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
+_FRAMEWORKS = {"make": "langgraph", "function": "function", "crewai": "crewai"}
+"""By the agent's name or its attribute's. A function that makes a graph cannot be told from one that is the agent; and
+what is known is not found out."""
 
 CONFIG = """\
 temporal:
@@ -83,7 +84,7 @@ class Project:
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **environment}
         return {
             name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
-            | ({"framework": _FRAMEWORKS[place.partition(":")[2]]} if place.partition(":")[2] in _FRAMEWORKS else {})
+            | _framework(name, place.partition(":")[2])
             for name, place in {**self.names, **self.more}.items()
         }
 
@@ -103,6 +104,11 @@ class Project:
     def pid_of(self, what: str) -> int:
         """The agent process that did this last."""
         return [int(str(one["pid"])) for one in self.effects() if one["what"] == what][-1]
+
+
+def _framework(*names: str) -> dict[str, object]:
+    known = [_FRAMEWORKS[one] for one in names if one in _FRAMEWORKS]
+    return {"framework": known[0]} if known else {}
 
 
 def client_of(host: HostProcess | Host) -> SyncLangGraphClient:

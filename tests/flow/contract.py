@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from tests.flow.deaths import VictimThread
@@ -71,3 +72,15 @@ FRAMEWORKS = [
     Framework("adk", lambda text: text, lambda values: str(values["said"][-1]["text"]), _chunks),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
+
+if find_spec("crewai"):
+    # It has an environment of its own, in which there are no others (make test-crewai).
+    FRAMEWORKS[:] = [
+        Framework(
+            "crewai",
+            lambda text: {"say": text},
+            lambda values: str(values.get("output", values)["reply"]),
+            lambda data: [str(one["text"]).strip() for one in data if "text" in one],
+            kept="the result of keeping['what'] is a object",
+        )
+    ]

@@ -34,9 +34,13 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.adk import run_adk
 
             return run_adk
+        case "crewai":
+            from agentvisor.guest.runners.crewai import run_crewai
+
+            return run_crewai
         case "function":
             from agentvisor.guest.runners.function import run_function
 
             return run_function
         case unknown:
-            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, strands, adk or function")
+            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai or function")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 _GRAPH_TYPES = ("StateGraph", "CompiledStateGraph", "CompiledGraph", "Pregel")
 _ADK_TYPES = ("App", "Agent", "LlmAgent", "BaseAgent", "SequentialAgent", "ParallelAgent", "LoopAgent", "Workflow")
+_CREW_TYPES = ("Crew", "Flow")
 
 
 def told_framework(agent: object) -> str:
@@ -45,6 +46,19 @@ def _makes_adk_agents(agent: object) -> bool:
     return _is_of("google.adk", _module_of(returned))
 
 
+def _is_for_crewai(agent: object) -> bool:
+    """Whether it is a class with @CrewBase, one of its instances, or a function that says it makes a crew or flow."""
+    if getattr(agent, "is_crew_class", False):
+        return True
+    if not inspect.isroutine(agent):
+        return False
+    returned: object = inspect.signature(agent).return_annotation
+    if isinstance(returned, str):
+        return returned.split("[")[0].rpartition(".")[2] in _CREW_TYPES
+    kinds = returned.__mro__ if isinstance(returned, type) else ()
+    return any(_is_of("crewai", kind.__module__) for kind in kinds)
+
+
 def _makes_graphs(agent: object) -> bool:
     """Whether it is a function that makes a graph: it says so, or it does not take an input as an agent does."""
     if not inspect.isroutine(agent):
@@ -60,6 +74,7 @@ def _makes_graphs(agent: object) -> bool:
 _TELLTALES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("strands", "strands", _makes_strands),
     ("adk", "google.adk", _makes_adk_agents),
+    ("crewai", "crewai", _is_for_crewai),
     # The last: a function without arguments is taken for one that makes a graph.
     ("langgraph", "langgraph", _makes_graphs),
 )

@@ -23,11 +23,13 @@ PRELOAD = {
         "agentvisor.adk",
         "agentvisor.guest.runners.adk",
     ],
+    # lance_namespace: most of what each flow imports for its memory, and the part that starts no threads.
+    "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai", "lance_namespace"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
 
-ON_MENTION = {"strands": "strands", "adk": "google.adk"}
+ON_MENTION = {"strands": "strands", "adk": "google.adk", "crewai": "crewai"}
 """Frameworks that cost too much to be imported for every agent whose framework is not told: what its file says then."""
 
 
