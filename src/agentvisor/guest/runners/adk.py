@@ -35,7 +35,7 @@ from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug"}
-"""What a caller may ask for. Of tasks, checkpoints and debug ADK has nothing to tell."""
+"""What a caller may ask for. Of custom, tasks, checkpoints and debug ADK has nothing to tell."""
 
 USER = "user"
 """Whose the session is, where the caller's configuration does not say (configurable.user_id)."""
@@ -170,8 +170,6 @@ class _Run:
             return
         if "messages" in self._modes and (adk_json.text_of(event) or event.get_function_calls()):
             self._events.send("messages", (), adk_json.chunk(event))
-        if "custom" in self._modes:
-            self._events.send("custom", (), adk_json.shown(event))
         if "updates" in self._modes and not event.partial:
             self._events.send("updates", (), adk_json.update(event))
 
