@@ -41,6 +41,8 @@ LANGGRAPH = [
 STRANDS = [
     "strands.py",
     "_strands/*.py",
+    "guest/runners/strands.py",
+    "guest/runners/strands_*.py",
     "testing/strands.py",  # a model for agents under test
 ]
 # What runs in, or is forked into, an agent process.
@@ -155,7 +157,7 @@ def test_langgraph_is_known_to_its_runner_and_its_public_module_only(path: Path)
 
 
 @pytest.mark.parametrize("path", OWN, ids=name_of)
-def test_strands_is_known_to_its_public_module_only(path: Path) -> None:
+def test_strands_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
     assert matches(path, STRANDS) or not imports_any(path, "strands")
 
 

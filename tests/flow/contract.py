@@ -48,6 +48,10 @@ def _yielded(data: list[Any]) -> list[str]:
     return [one["word"] for one in data if isinstance(one, dict) and "word" in one]
 
 
+def _texts(data: list[Any]) -> list[str]:
+    return [one["text"].strip() for one in data if isinstance(one, dict) and one.get("type") == "text"]
+
+
 FRAMEWORKS = [
     Framework(
         "function",
@@ -56,5 +60,6 @@ FRAMEWORKS = [
         _yielded,
         kept="['heard'][0]['what']",
     ),
+    Framework("strands", lambda text: text, lambda values: str(values["text"]), _texts, kept="kept"),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]

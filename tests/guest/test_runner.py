@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from tests.guest.agents import graphs, plain
+from strands import Agent
+from strands.multiagent import GraphBuilder, Swarm
+from tests.guest.agents import graphs, plain, strands_made
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.runner import runner_for, told_framework
+from agentvisor.testing.strands import ScriptedModel
 
 
 def annotated(options: dict[str, Any]) -> CompiledStateGraph:
@@ -44,6 +47,19 @@ class Callable:
 @pytest.mark.parametrize("agent", [plain.echo, plain.coroutine, plain.with_context, lambda x: x, Callable(), 7, len])
 def test_everything_else_is_a_plain_agent(agent: Any) -> None:
     assert told_framework(agent) == "function"
+
+
+def test_strands_agents_and_what_makes_them_are_strands() -> None:
+    for made in (strands_made.said, strands_made.unsaid, strands_made.unsaid_later):
+        assert told_framework(made) == "strands"
+    model = ScriptedModel([])
+    assert told_framework(strands_made.plain) == "function"
+    for agent in (Agent(model=model), Swarm([Agent(model=model)]), GraphBuilder(), made_as_text):
+        assert told_framework(agent) == "strands"
+
+
+def made_as_text() -> "Swarm":
+    raise NotImplementedError
 
 
 def test_a_framework_that_is_not_known_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -26,9 +27,13 @@ PRELOAD = {
         "agentvisor.langgraph",
         "agentvisor.guest.runners.langgraph",
     ],
+    "strands": ["strands", "strands.multiagent", "agentvisor.strands", "agentvisor.guest.runners.strands"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
+
+ON_MENTION = {"strands": "strands"}
+"""Frameworks that cost too much to be imported for every agent whose framework is not told: what its file says then."""
 
 
 class Guests:
@@ -104,7 +109,7 @@ class Guests:
         return guest
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
-        frameworks = [agent.framework] if agent.framework else list(PRELOAD)
+        frameworks = [agent.framework] if agent.framework else self._frameworks(agent)
         return GuestSetup(
             start_method=self._config.guest.start_method,
             preload=[module for framework in frameworks for module in PRELOAD[framework]],
@@ -114,6 +119,14 @@ class Guests:
             working_folder=str(self._config.base_dir),
             memory_limit=self._config.guest.memory_limit,
         )
+
+    def _frameworks(self, agent: AgentConfig) -> list[str]:
+        """What the agent may be written with."""
+        target = agent.entrypoint.rpartition(":")[0]
+        said = ""
+        with suppress(OSError, ValueError):
+            said = (self._config.base_dir / target).read_text(errors="replace") if target.endswith(".py") else ""
+        return [name for name in PRELOAD if ON_MENTION.get(name, "") in said]
 
     def _search_path(self, agent: AgentConfig) -> list[str]:
         return [str(self._config.base_dir), *(str(folder) for folder in agent.python_path)]

@@ -92,7 +92,6 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("webhook", {"webhook": "https://example.com"}),
     ("after_seconds", {"after_seconds": 5}),
     ("feedback_keys", {"feedback_keys": ["a"]}),
-    ("strict_resume", {"strict_resume": True}),
     ("langsmith_tracer", {"langsmith_tracer": {"project_name": "p"}}),
     ("multitask_strategy", {"multitask_strategy": "interrupt"}),
     ("multitask_strategy", {"multitask_strategy": "rollback"}),
@@ -136,7 +135,7 @@ def test_a_value_that_cannot_be_honoured_is_refused_by_name(spec: Any, field: st
         spec(**fields)
 
 
-ELSEWHERE = {"assistant_id", "if_not_exists", "on_disconnect"}
+ELSEWHERE = {"assistant_id", "if_not_exists", "on_disconnect", "strict_resume"}
 """Fields that the routes honour: tested there."""
 
 

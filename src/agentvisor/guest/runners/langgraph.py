@@ -94,7 +94,15 @@ class _Run:
         given: object = json.loads(spec.input) if spec.input else None
         modes = OWN_MODES | {MODES[mode] for mode in self._asked}
         command: object = json.loads(spec.command) if spec.command else None
-        call = await invocation(graph, config, given, command, run_id=self._task.run_id, attempt=self._task.attempt)
+        call = await invocation(
+            graph,
+            config,
+            given,
+            command,
+            run_id=self._task.run_id,
+            attempt=self._task.attempt,
+            answers=spec.answers,
+        )
         if not graph.checkpointer:
             modes |= {"values"}
         stream = graph.astream(
