@@ -30,7 +30,11 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {"make": "langgraph", "function": "function"}
+_FRAMEWORKS = {
+    "make": "langgraph",
+    "function": "function",
+    **dict.fromkeys(("pays", "together", "asks", "notes", "holds", "holding", "nested"), "strands"),
+}
 """A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
 
 CONFIG = """\
