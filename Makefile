@@ -9,12 +9,13 @@ FAST := not flow and not slow
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test demo proto bench bench-recovery torture effects-torture clean
+.PHONY: help setup lint check test test-lowest demo proto bench bench-recovery torture effects-torture clean
 
 help:
 	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
 	@echo "make check    lint, types, import contracts, fresh protocol, fast tests: under a minute"
 	@echo "make test     what CI runs: check, then the tests on real servers with real kills"
+	@echo "make test-lowest  the frameworks' tests with the oldest version of each that is supported"
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
@@ -48,6 +49,23 @@ check: lint
 test: check
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "not slow and flow" --tb=native || $(BIN)/python scripts/run_alone.py $$?
 
+# The oldest supported frameworks, in an environment of their own: what the bounds in pyproject.toml promise.
+LOWEST := .venv-lowest
+LOWEST_TESTS := tests/test_langgraph_contract.py tests/test_langgraph_graphs.py tests/_langgraph \
+	tests/guest/runners tests/flow/test_interrupt.py tests/flow/test_several_questions.py \
+	tests/flow/test_functional_api.py tests/flow/test_own_checkpointers.py tests/flow/test_running.py $(wildcard \
+	tests/_strands tests/flow/test_strands*.py tests/flow/test_adk*.py tests/_adk)
+
+$(LOWEST)/.installed: pyproject.toml scripts/lowest_versions.py
+	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python scripts/lowest_versions.py > $(LOWEST)/requirements.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[host]' -r $(LOWEST)/requirements.txt
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" --tb=native $(LOWEST_TESTS)
+
 demo: $(STAMP)
 	$(BIN)/agentvisor demo
 
@@ -74,4 +92,4 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -9,9 +9,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from tests.client.hosts import way_to
 from tests.client.store_double import StoreDouble
+from tests.langgraph_saver import double, transport, way
 
 from agentvisor._langgraph import delta_names
+from agentvisor.client.transport import Transport
 from agentvisor.langgraph import AgentVisorCheckpointer
+
+__all__ = ["double", "transport", "way"]
 
 KEEP = 3
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -128,3 +132,25 @@ async def test_the_same_awaited() -> None:
         for turn in range(8):
             ours, theirs = [await graph.ainvoke({"items": [f"turn {turn}"]}, CONFIG) for graph in graphs]
             assert ours == theirs
+
+
+class Rebuilt(TypedDict):
+    items: Annotated[list[str], DeltaChannel(extend, snapshot_frequency=4)]
+
+
+def test_a_delta_channel_is_rebuilt_in_another_process_and_on_a_fork(transport: Transport) -> None:
+    def graph() -> Any:
+        builder = StateGraph(Rebuilt)
+        builder.add_node("step", lambda state: {"items": [f"{len(state['items'])}"]})
+        builder.add_edge(START, "step")
+        return builder.compile(checkpointer=AgentVisorCheckpointer(transport=transport))
+
+    expected: list[str] = []
+    for turn in range(8):
+        expected += [f"in {turn}", f"{len(expected) + 1}"]
+        assert graph().invoke({"items": [f"in {turn}"]}, CONFIG)["items"] == expected
+    states = list(graph().get_state_history(CONFIG))
+    early = next(one for one in states if one.values.get("items") == expected[:6] and one.next == ())
+    forked = graph().update_state(early.config, {"items": ["fork"]}, as_node="step")
+    assert graph().get_state(forked).values["items"] == [*expected[:6], "fork"]
+    assert states[0].values["items"] == expected

@@ -13,7 +13,6 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
-from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -136,32 +135,6 @@ def test_time_travel_forks_from_the_checkpoint_that_was_named(
     originals = [one.values["items"] for one in again.get_state_history(CONFIG) if one.next == () and one.values]
     assert ["in", "one", "two"] in originals
     assert ["in", "one", "edited", "two"] in originals
-
-
-def append(left: list[str], writes: list[list[str]]) -> list[str]:
-    return left + [item for write in writes for item in write]
-
-
-class DeltaState(TypedDict):
-    items: Annotated[list[str], DeltaChannel(append, snapshot_frequency=4)]
-
-
-def test_a_delta_channel_is_rebuilt_in_another_process_and_on_a_fork(transport: Transport) -> None:
-    def graph() -> Any:
-        builder = StateGraph(DeltaState)
-        builder.add_node("step", lambda state: {"items": [f"{len(state['items'])}"]})
-        builder.add_edge(START, "step")
-        return builder.compile(checkpointer=AgentVisorCheckpointer(transport=transport))
-
-    expected: list[str] = []
-    for turn in range(8):
-        expected += [f"in {turn}", f"{len(expected) + 1}"]
-        assert graph().invoke({"items": [f"in {turn}"]}, CONFIG)["items"] == expected
-    states = list(graph().get_state_history(CONFIG))
-    early = next(one for one in states if one.values.get("items") == expected[:6] and one.next == ())
-    forked = graph().update_state(early.config, {"items": ["fork"]}, as_node="step")
-    assert graph().get_state(forked).values["items"] == [*expected[:6], "fork"]
-    assert states[0].values["items"] == expected
 
 
 class Chat(MessagesState):

@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentvisor.effects import NOT_DONE, UnknownOutcome, forget_effect, idempotency_key, once
     from agentvisor.questions import interrupt
+    from agentvisor.running import CurrentRun, current_run, progress
 
 __version__ = "0.1.0"
 
-__all__ = ["NOT_DONE", "UnknownOutcome", "forget_effect", "idempotency_key", "interrupt", "once"]
+__all__ = [
+    "NOT_DONE",
+    "CurrentRun",
+    "UnknownOutcome",
+    "current_run",
+    "forget_effect",
+    "idempotency_key",
+    "interrupt",
+    "once",
+    "progress",
+]
 
 _PLACES = {
     **dict.fromkeys(("NOT_DONE", "UnknownOutcome", "forget_effect", "idempotency_key", "once"), "agentvisor.effects"),
     "interrupt": "agentvisor.questions",
+    **dict.fromkeys(("CurrentRun", "current_run", "progress"), "agentvisor.running"),
 }
 
 

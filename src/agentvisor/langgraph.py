@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from agentvisor._langgraph import delta_names
+from agentvisor._langgraph import delta_names, puts
 from agentvisor._langgraph.addressing import config_of, name_of, query_of
 from agentvisor._langgraph.calls import Calls
 from agentvisor._langgraph.default_config import install_default_config
@@ -137,7 +137,8 @@ class AgentVisorCheckpointer(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """`put`, awaited."""
         name = name_of(config)._replace(checkpoint_id=checkpoint["id"])
-        await self._calls().put(name, config, checkpoint, metadata, new_versions).wait()
+        with puts.ending(name):
+            await self._calls().put(name, config, checkpoint, metadata, new_versions).wait()
         return config_of(name)
 
     def put_writes(

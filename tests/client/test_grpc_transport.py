@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.hosts import answering_info, listening, serving_grpc
+from tests.support.line import line_to
 
 from agentvisor.client.find_host import find_grpc
 from agentvisor.client.grpc_transport import GrpcTransport
@@ -94,6 +95,26 @@ def test_a_call_survives_a_host_that_comes_back_on_another_port() -> None:
         assert lost.result(15) == StoreReply()
         assert transport.submit(GET).result(10) == StoreReply()
         transport.close()
+
+
+@pytest.mark.parametrize("silently", [False, True], ids=["closed", "without a word"])
+def test_a_connection_that_was_dropped_between_two_puts_is_made_again(*, silently: bool) -> None:
+    # langgraph#5675, #7304: what lies between closes what is idle, and a pool hands out the dead connection.
+    put = StoreRequest(thread_id="t", put=PutCheckpoint())
+    came: list[str | None] = []
+
+    def keep(_: str | None, request: StoreRequest) -> StoreReply:
+        came.append(request.WhichOneof("kind"))
+        return StoreReply()
+
+    with serving_grpc(keep) as address, line_to(address) as line:
+        transport = GrpcTransport(lambda: line.address, None)
+        for _ in range(3):
+            assert transport.submit(put).result(20) == StoreReply()
+            line.drop(silently=silently)
+        assert transport.submit(GET).result(20) == StoreReply()
+        transport.close()
+    assert came == ["put", "put", "put", "get"]
 
 
 def test_a_request_that_must_not_happen_twice_is_not_sent_twice() -> None:

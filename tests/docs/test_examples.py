@@ -1,9 +1,9 @@
-"""Every example runs in a host of its own, as its comments say, and survives what it is there to survive."""
+"""Every example does what its README says, offline; what it is there to survive, it survives."""
 
-import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from uuid import uuid4
@@ -11,13 +11,16 @@ from uuid import uuid4
 import pytest
 from langgraph_sdk import get_sync_client
 from tests.docs.blocks import ROOT, blocks_of
-from tests.support.dev_process import AGENTVISOR
+from tests.docs.reader import Reader
 from tests.support.host_process import HostProcess
 from tests.support.waiting_sync import until
 
-pytestmark = pytest.mark.flow
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("bash")]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
+FOLDERS = sorted(folder.name for folder in EXAMPLES.iterdir() if folder.is_dir())
+KEYS = ("ANTHROPIC_API_KEY", "AWS_ACCESS_KEY_ID", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY")
+"""With one of them an example would ask a real model."""
 QUICK = {
     "AGENTVISOR_TEMPORAL_HEARTBEAT_TIMEOUT": "2s",
     "AGENTVISOR_TEMPORAL_IDLE_HEARTBEAT": "500ms",
@@ -27,16 +30,56 @@ QUICK = {
 Start = Callable[[str], HostProcess]
 
 
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+
+
+def copy(name: str, folder: Path) -> Path:
+    ignored = shutil.ignore_patterns(".agentvisor", "__pycache__", ".pytest_cache")
+    return Path(shutil.copytree(EXAMPLES / name, folder / name, ignore=ignored))
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_example_does_what_its_readme_says(name: str, tmp_path: Path) -> None:
+    folder = copy(name, tmp_path)
+    blocks = blocks_of(EXAMPLES / name / "README.md")
+    assert any(block.language == "text" for block in blocks), "a README shows what its commands print"
+    reader = Reader(folder)
+    try:
+        for block in blocks:
+            reader.do(block)
+    finally:
+        reader.close()
+
+
+def test_the_testing_example_is_what_the_page_shows() -> None:
+    shown = {block.name: block.text for block in blocks_of(ROOT / "docs" / "testing.md") if block.name}
+    assert shown == {file.name: file.read_text() for file in (EXAMPLES / "testing").glob("*.py")}
+
+
+def test_with_a_key_the_desk_has_a_real_model(tmp_path: Path) -> None:
+    folder = copy("langgraph", tmp_path)
+    said = subprocess.run(
+        [sys.executable, "-c", "import desk; print(type(desk.model()).__name__)"],
+        cwd=folder,
+        env={**os.environ, "ANTHROPIC_API_KEY": "made up"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.strip() == "ChatAnthropic"
+
+
 @pytest.fixture
 def start(tmp_path: Path, temporal: str) -> Generator[Start]:
-    """Starts an example in a copy of its folder."""
+    """Starts an example in a copy of its folder, which is made once."""
     hosts: list[HostProcess] = []
     queue = f"examples-{uuid4()}"
 
     def of(name: str) -> HostProcess:
-        folder = tmp_path / name
-        if not folder.exists():
-            shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns(".agentvisor", "__pycache__"))
+        folder = tmp_path / name if (tmp_path / name).exists() else copy(name, tmp_path)
         hosts.append(HostProcess(folder, temporal, QUICK | {"AGENTVISOR_TEMPORAL_TASK_QUEUE": queue}))
         return hosts[-1].start()
 
@@ -45,39 +88,8 @@ def start(tmp_path: Path, temporal: str) -> Generator[Start]:
         host.stop()
 
 
-def commands_in(example: str) -> list[list[str]]:
-    """The `agentvisor run` lines in the comments of its configuration."""
-    lines = (EXAMPLES / example / "agentvisor.yaml").read_text().splitlines()
-    return [["bash", "-c", line[2:]] for line in lines if line.startswith("# agentvisor run ")]
-
-
-def run(command: list[str], host: HostProcess) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(AGENTVISOR).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "AGENTVISOR_ENDPOINT": host.url}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
-
-
-def test_every_example_is_tried_here() -> None:
-    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == {
-        "langgraph",
-        "function",
-        "strands",
-        "testing",
-    }
-
-
-def test_the_testing_example_is_what_the_page_shows_and_its_test_runs() -> None:
-    shown = {block.name: block.text for block in blocks_of(ROOT / "docs" / "testing.md") if block.name}
-    assert shown == {file.name: file.read_text() for file in (EXAMPLES / "testing").glob("*.py")}
-
-
-def test_the_langgraph_example_does_what_it_says_and_repeats_no_finished_check_when_it_is_killed(start: Start) -> None:
+def test_the_langgraph_example_repeats_no_finished_check_when_it_is_killed(start: Start) -> None:
     host = start("langgraph")
-    asked, answered = [run(command, host) for command in commands_in("langgraph")]
-    assert "waits for an answer" in asked.stdout
-    assert "Refund 12.50 for order 7?" in asked.stdout
-    assert '"receipt": "R-7"' in answered.stdout
-
     client = get_sync_client(url=host.url)
     ledger = host.folder / "ledger.txt"
     created = client.runs.create("order-8", "refunds", input={"order": "8", "amount": 3}, if_not_exists="create")
@@ -94,24 +106,3 @@ def test_the_langgraph_example_does_what_it_says_and_repeats_no_finished_check_w
     ]
     # The slow check was under way when everything was killed: it alone may be there twice.
     assert [lines.count(line) for line in sorted(set(lines)) if "history" not in line] == [1, 1, 1]
-
-
-def test_the_function_example_streams_and_returns(start: Start) -> None:
-    host = start("function")
-    (command,) = commands_in("function")
-    said = run(command, host).stdout
-    assert '"done": 1' in said
-    assert json.loads(said[said.index("\n{") :])["words"] == {"to": 3, "be": 2, "or": 1, "not": 1, "do": 1}
-
-
-def test_the_strands_example_asks_pays_once_wherever_it_is_killed_and_reports(start: Start) -> None:
-    host = start("strands")
-    ask, answer, report = commands_in("strands")
-    asked = run(ask, host)
-    assert "Refund 12.50 for order 7?" in asked.stdout
-    host.kill()
-    host = start("strands")
-    assert "Order 7 is refunded." in run(answer, host).stdout
-    ledger = (host.folder / "ledger.txt").read_text().splitlines()
-    assert ledger == ["order 7 was delivered, and cost 12.50", "12.50 paid for 7"]
-    assert "All is well." in run(report, host).stdout

@@ -240,6 +240,17 @@ def tested_hosts(tmp_path_factory: pytest.TempPathFactory, agentvisor_stage: Sta
     return of
 
 
+DESKS = {"desk": "desk.py:run", "plain": "deadlines.py:plain", "graph": "deadlines.py:graph"}
+"""Agents that ask people, each in another way."""
+
+
+@pytest.fixture(scope="session")
+def desks(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Project]:
+    """A running host of a session with agents that ask."""
+    for project in _hosts(tmp_path_factory, temporal, DESKS):
+        yield project("zygote")
+
+
 @pytest.fixture(scope="session")
 def line_hosts(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Callable[[str], Project]]:
     """A running host of each start method with all the agents, for tests that kill nothing."""

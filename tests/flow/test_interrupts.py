@@ -2,65 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
 from tests.flow.conftest import Project
-from tests.flow.deaths import VictimThread
+from tests.flow.desks import Desk, asking
+from tests.support.waiting_sync import until
+
+from agentvisor import interrupts
+from agentvisor.core.errors import Conflict, NotFound
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
-
-
-class Desk(VictimThread):
-    """A thread of the agent `desk`."""
-
-    def ask(self, *ids: str, takes_input: bool = False, **fields: Any) -> dict[str, Any]:
-        given = {"ask": dict.fromkeys(ids, fields), "takes_input": takes_input}
-        return self.ended(self.begin(input=given))
-
-    def begin(self, **body: Any) -> str:
-        response = self.post("runs", assistant_id="desk", **body)
-        assert response.status_code == 200, response.text
-        return str(response.json()["run_id"])
-
-    def post(self, path: str, **body: Any) -> httpx.Response:
-        return httpx.post(f"{self.host.url}/threads/{self.id}/{path}", json=body, timeout=30)
-
-    def waits(self) -> list[str]:
-        """What waits: all that show it agree."""
-        listed = [one["id"] for one in self.records()]
-        assert [one["id"] for one in self.client.threads.get_state(self.id)["interrupts"]] == listed
-        return listed
-
-    def records(self) -> list[dict[str, Any]]:
-        return list(httpx.get(f"{self.host.url}/threads/{self.id}/interrupts").json())
-
-    def answered(self, **answers: Any) -> dict[str, Any]:
-        response = self.post("interrupts", answers=answers)
-        assert response.status_code == 200, response.text
-        return self.ended(str(response.json()["run_id"]))
-
-    def refused(self, path: str = "runs", **body: Any) -> dict[str, Any]:
-        """What a refusal with 409 says; nothing has changed by it."""
-        before = self.client.threads.get(self.id)
-        if path == "runs":
-            body["assistant_id"] = "desk"
-        response = self.post(path, **body)
-        assert response.status_code == 409, response.text
-        assert self.client.threads.get(self.id) == before
-        return dict(response.json())
-
-
-@pytest.fixture(scope="module")
-def desks(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[Project]:
-    project = Project(tmp_path_factory.mktemp("desk"), temporal, "zygote", {"desk": "desk.py:run"})
-    project.host(FOLDER=str(project.folder))
-    yield project
-    for host in project.hosts:
-        host.stop()
 
 
 @pytest.fixture
@@ -148,6 +102,36 @@ def test_new_input_is_refused_while_one_waits_unless_it_is_given_up(desk: Desk) 
     assert desk.waits() == ["newest"]
 
 
+def test_what_is_asked_can_be_answered_before_the_run_that_asks_has_ended(desk: Desk) -> None:
+    desk.tell("linger", "yes")
+    asking = desk.begin(input={"ask": {"a": {}, "b": {}}})
+    desk.until_it("reported 2")
+    answering = desk.post("interrupts/a", answer="early")
+    assert answering.status_code == 200, answering.text
+    assert "answered already" in desk.refused("interrupts/a", answer="twice")["message"]
+    desk.tell("leave")
+    assert desk.ended(asking)["status"] == "success"
+    assert desk.ended(answering.json()["run_id"])["status"] == "success"
+    assert desk.waits() == ["b"]
+    assert desk.did()['took a: "early"'] == 1
+
+
+def test_new_input_that_was_accepted_before_something_was_asked_ends_before_it_can_harm_it(desk: Desk) -> None:
+    desk.tell("hold", "yes")
+    asking = desk.begin(input={"ask": {"a": {}}})
+    desk.until_it("held")
+    behind = desk.begin(input={"ask": {"b": {}}})
+    answering = desk.post("runs", assistant_id="desk", command={"resume": "to nobody knows what"}).json()["run_id"]
+    desk.tell("go on")
+    assert desk.ended(asking)["status"] == "success"
+    for late in (behind, answering):
+        ended = desk.ended(late)
+        assert (ended["status"], ended["error"]["error"], ended["attempts"]) == ("error", "Conflict", [])
+    assert desk.waits() == ["a"]
+    desk.answered(a=1)
+    assert [what for what in desk.did() if "took" in what] == ["took a: 1"]
+
+
 @pytest.mark.parametrize("place", ["before report", "after report"])
 def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) -> None:
     desk.ask("a", "b")
@@ -158,3 +142,80 @@ def test_a_run_that_dies_with_an_answer_gets_it_again(desk: Desk, place: str) ->
     assert desk.waits() == ["b"]
     desk.answered(b=0)
     assert desk.waits() == []
+
+
+def test_a_graphs_interrupts_are_answered_once_however_many_answer_at_once(desk: Desk) -> None:
+    first, second = asking(desk, "graph")
+    assert [(one["belongs_to"]["node"], one["kind"]) for one in (first, second)] == [
+        ("first", "question"),
+        ("second", "other"),
+    ]
+    assert desk.refused(command={"resume": "which?"})["metadata"]["interrupts"] == f"{first['id']},{second['id']}"
+
+    def code(number: int) -> int:
+        body = {"assistant_id": "graph", "command": {"resume": {first["id"]: number}}}
+        path = f"interrupts/{first['id']}"
+        return (desk.post("runs", **body) if number % 2 else desk.post(path, answer=number)).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(code, range(8))) == [200, *[409] * 7]
+    for run in desk.client.runs.list(desk.id):
+        assert desk.ended(run["run_id"])["status"] == "success"
+    assert "does not wait" in desk.refused(f"interrupts/{first['id']}", answer=1)["message"]
+    assert desk.waits() == [second["id"]]
+    desk.ended(desk.begin(command={"resume": "scalar"}))
+    assert sum(desk.did().values()) == 2
+    assert "nothing waits" in desk.refused(command={"resume": "scalar"})["message"]
+
+
+def test_a_graph_takes_new_input_while_it_waits_and_what_was_asked_is_gone(desk: Desk) -> None:
+    first, _ = asking(desk, "graph", deadline=600)
+    desk.ended(desk.begin(input={"how": {}}))
+    assert desk.records()[0]["deadline"] is None
+    assert "does not wait" in desk.refused(f"interrupts/{first['id']}", answer=1)["message"]
+
+
+def test_all_that_waits_is_listed_over_all_threads(desks: Project) -> None:
+    desk, other = (Desk(desks, desks.hosts[0]) for _ in range(2))
+    mine = asking(desk, "plain", kind="listed")
+    others = [*asking(other, "graph", kind="listed")]
+    url = f"{desk.host.url}/interrupts"
+
+    def listed(**query: Any) -> list[str]:
+        return [one["id"] for one in httpx.get(url, params={"kind": "listed", "limit": 1000, **query}).json()]
+
+    # Temporal's visibility lags a little.
+    until(lambda: set(listed()) == {mine[0]["id"], others[0]["id"]}, pause=0.1)
+    assert listed(agent="plain") == [mine[0]["id"]]
+    whole = httpx.get(url, params={"limit": 1000}).json()
+    assert [one for one in whole if one["thread_id"] == other.id] == others
+    page = httpx.get(url, params={"limit": 1})
+    assert len({one["thread_id"] for one in page.json()}) == 1
+    assert page.headers["x-pagination-next"] == "1"
+    desk.answered(**{mine[0]["id"]: 1})
+    until(lambda: listed() == [others[0]["id"]], pause=0.1)
+
+
+def test_a_program_outside_lists_answers_and_gives_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
+    desk.ask("v1:tool_call:t/1", "b", kind="approval", belongs_to={"tool": "pay"}, schema={"type": "string"})
+    first, second = interrupts.list(desk.id)
+    assert (first.id, first.kind, first.value, first.agent) == (
+        "v1:tool_call:t/1",
+        "approval",
+        "v1:tool_call:t/1?",
+        "desk",
+    )
+    assert (first.belongs_to, first.schema, first.deadline) == ({"tool": "pay"}, {"type": "string"}, None)
+    assert interrupts.list(desk.id, kind="other") == []
+    until(lambda: first in interrupts.list(agent="desk", kind="approval"), pause=0.1)
+    desk.ended(interrupts.answer(desk.id, first.id, "yes"))
+    with pytest.raises(Conflict, match="does not wait"):
+        interrupts.answer(desk.id, first.id, "yes")
+    assert interrupts.list(desk.id) == [second]
+    desk.ended(interrupts.answer_all(desk.id, {"b": 1}))
+    desk.ask("c")
+    assert interrupts.abandon(desk.id) == ["c"]
+    assert interrupts.list(desk.id) == []
+    with pytest.raises(NotFound):
+        interrupts.list("nope")

@@ -114,6 +114,8 @@ def test_a_running_run_is_cancelled(line: Project) -> None:
     until(lambda: line.did()["did sleeps"] == 1)
     client.runs.cancel(thread, run["run_id"], wait=True)
     assert client.runs.get(thread, run["run_id"])["status"] == "interrupted"
+    # As LangGraph's server: nothing comes next that an empty input would go on with.
+    assert client.threads.get(thread)["status"] == "idle"
     assert client.runs.wait(thread, "echo", input="after")["echo"] == "after"
 
 

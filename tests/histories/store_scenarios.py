@@ -11,6 +11,7 @@ from tests.support.host import EngineHost, Knobs, engine_host
 from tests.support.operations import carried_out
 from tests.support.scene import make_compaction_due, until_compacted
 from tests.support.state_writer import NOWHERE
+from tests.support.waiting import until
 from tests.support.writing import control_write, name, put, task_write
 
 from agentvisor.client import saves
@@ -18,9 +19,11 @@ from agentvisor.client.connection import Connection
 from agentvisor.client.known import Known
 from agentvisor.client.state import Place, State
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.runs import RunStatus
 from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.v1 import store_pb2
+from agentvisor.protocol.v1.guest_pb2 import Outcome
 
 Scenario = Callable[[str, ThreadId], Awaitable[None]]
 
@@ -96,6 +99,41 @@ async def interrupted_and_answered(temporal: str, thread_id: ThreadId) -> None:
         await one.threads.wait_run(thread_id, await one.start_run(thread_id, "answers"))
 
 
+async def deadlines_of_questions(temporal: str, thread_id: ThreadId) -> None:
+    """One is given its default answer, after a compaction while it waits; the next one expires; new input follows."""
+
+    async def agent(self: ScriptedAgent) -> Outcome | None:
+        if self.task.forgets:
+            await self.call(report())
+            return None
+        answered = bool(self.task.spec.answers)
+        default = None if answered else b'"default"'
+        terms = store_pb2.Terms(deadline_after_ms=500 if answered else 2_000, default_answer=default)
+        await self.call(report(store_pb2.Interrupt(id="b" if answered else "a", value=b"1", terms=terms)))
+        return Outcome(kind=Outcome.KIND_PAUSED)
+
+    async with host(temporal, Knobs(), agent=agent) as one:
+        first = await one.start_run(thread_id, "agent")
+        await one.threads.wait_run(thread_id, first)
+        await one.client.get_workflow_handle(thread_id).execute_update("compact", b"", result_type=bytes)
+        await until_compacted(one.threads, thread_id)
+
+        async def expired() -> bool:
+            last = (await one.threads.get(thread_id)).last_agent_run
+            return last is not None and last.status is RunStatus.TIMEOUT
+
+        await until(expired)
+        runs = (await one.threads.get(thread_id)).runs
+        assert [run.spec.answers for run in runs.values()] == [(), ("a",)]
+        last = await one.threads.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+        assert last.status is RunStatus.SUCCESS
+
+
+def report(*interrupts: store_pb2.Interrupt) -> store_pb2.StoreRequest:
+    told = store_pb2.Interrupts(reported=interrupts, takes_input=True)
+    return store_pb2.StoreRequest(question=store_pb2.QuestionRequest(report=told))
+
+
 async def compacted_by_signals(temporal: str, thread_id: ThreadId) -> None:
     """Each fold counts."""
 
@@ -167,6 +205,7 @@ STORE_SCENARIOS: dict[str, Scenario] = {
         subgraphs_with_small_history,
         delta_channels_with_small_history,
         interrupted_and_answered,
+        deadlines_of_questions,
         compacted_by_signals,
         made_smaller_under_a_run,
         runs_that_are_pruned,

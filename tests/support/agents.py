@@ -34,7 +34,10 @@ Script = Callable[[ScriptedAgent], Awaitable[object]]
 
 
 class ScriptedGuests:
-    """Agents by name; a script that returns has completed, one that raises has failed, unless it was killed."""
+    """Agents by name; a script that returns has completed, one that raises has failed, unless it was killed.
+
+    What it returns may be its last word: an `Outcome`.
+    """
 
     def __init__(self, **scripts: Script) -> None:
         self.scripts = scripts
@@ -63,8 +66,9 @@ class ScriptedGuests:
     async def _run(self, script: Script, agent: ScriptedAgent, running: RunningAgent) -> None:
         exited = AgentExited(kind=AgentExited.KIND_EXITED)
         try:
-            await script(agent)
-            await running.said(FromAgent(outcome=Outcome(kind=Outcome.KIND_COMPLETED, output=b"null")))
+            said = await script(agent)
+            outcome = said if isinstance(said, Outcome) else Outcome(kind=Outcome.KIND_COMPLETED, output=b"null")
+            await running.said(FromAgent(outcome=outcome))
         except asyncio.CancelledError:
             exited = AgentExited(kind=AgentExited.KIND_KILLED, code=SIGKILL)
         except Exception as error:  # noqa: BLE001 - as in a guest: whatever the agent raises is its end

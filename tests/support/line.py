@@ -1,4 +1,7 @@
-"""A line to a server that can go dead: nothing is closed, nothing arrives; mended, what was held arrives late."""
+"""A line to a server that can go dead: nothing is closed, nothing arrives; mended, what was held arrives late.
+
+And it can drop the connections that it has, as a proxy does with those that are idle: closed, or without a word.
+"""
 
 import asyncio
 import threading
@@ -17,12 +20,24 @@ class Line:
         self._alive = asyncio.Event()
         self._alive.set()
         self._pumps: set[asyncio.Task[None]] = set()
+        self._silent = False
+        self._forgotten: list[asyncio.StreamWriter] = []
 
     def cut(self) -> None:
         self._do(self._alive.clear)
 
     def mend(self) -> None:
         self._do(self._alive.set)
+
+    def drop(self, *, silently: bool) -> None:
+        """End the connections that there are; new ones work. Silently: neither side is told."""
+
+        def change() -> None:
+            self._silent = silently
+            for pump in self._pumps:
+                pump.cancel()
+
+        self._do(change)
 
     def _do(self, change: Callable[[], None]) -> None:
         async def do() -> None:
@@ -36,8 +51,11 @@ class Line:
         ready.set()
         await over.wait()
         server.close()
+        self._silent = False
         for pump in self._pumps:
             pump.cancel()
+        for sink in self._forgotten:
+            sink.close()
         await asyncio.gather(*self._pumps, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +73,10 @@ class Line:
                     sink.write(data)
                     await sink.drain()
         finally:
-            sink.close()
+            if self._silent:
+                self._forgotten.append(sink)
+            else:
+                sink.close()
 
 
 @contextmanager

@@ -80,11 +80,18 @@ class GraphTask:
             CheckpointId(checkpoints[ROOT]) if self.namespace != ROOT and ROOT in checkpoints else None,
         )
 
-    def ask(self, value: object) -> object:
-        from langgraph.types import interrupt
+    def ask(self, value: object, before_pause: Callable[[str], None] | None = None) -> object:
+        from langgraph.errors import GraphInterrupt
+        from langgraph.types import Interrupt, interrupt
 
         with _with(self.config):
-            return interrupt(value)
+            try:
+                return interrupt(value)
+            except GraphInterrupt as error:
+                if before_pause is not None:
+                    (asked,) = cast("tuple[tuple[Interrupt, ...]]", error.args)
+                    before_pause(asked[0].id)
+                raise
 
     def ask_last(self, value: object) -> object:
         from langgraph.types import interrupt

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import dev, migrate, run, serve, threads, torture
+from agentvisor.cli import dev, interrupts, migrate, run, serve, threads, torture
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -21,6 +21,8 @@ app = typer.Typer(
 app.command("dev")(told(dev.dev))
 app.command("serve")(told(serve.serve))
 app.command("run")(told(run.run))
+app.command("interrupts")(told(interrupts.interrupts))
+app.command("answer")(told(interrupts.answer))
 app.command("migrate")(told(migrate.migrate))
 app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")

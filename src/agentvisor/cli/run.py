@@ -44,9 +44,9 @@ def run(
         "if_not_exists": "create",
     }
     if input is not None:
-        body["input"] = _json(input, "--input")
+        body["input"] = json_of(input, "--input")
     if resume is not None:
-        body["command"] = {"resume": _json(resume, "--resume")}
+        body["command"] = {"resume": json_of(resume, "--resume")}
     named = thread or str(uuid4())
     with connected(url, key) as host:
         sys.exit(_follow(host, named, body, quiet=json))
@@ -67,6 +67,9 @@ def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> i
         printer.failed(ended)
         return RUN_FAILED
     if isinstance(state, dict):
+        if not state.get("interrupts"):
+            # What the run gave back: a plain agent's output is not what it has saved.
+            state["values"] = host.get(f"{place}/runs/{run_id}/join")
         if quiet:
             print_json(state.get("values"))
         else:
@@ -78,7 +81,8 @@ def _run_id(event: StreamedEvent) -> str:
     return str(event.data.get("run_id", "")) if event.event == "metadata" and isinstance(event.data, dict) else ""
 
 
-def _json(given: str, option: str) -> Json:
+def json_of(given: str, option: str) -> Json:
+    """The value of an option that is JSON, or says where to read it."""
     try:
         if given == "-":
             text = sys.stdin.read()

@@ -18,7 +18,7 @@ from agentvisor.client.transport import Transport
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.questions import Questions
 from agentvisor.protocol.effects import questions_from_message
-from agentvisor.protocol.v1.store_pb2 import Answer, Question, QuestionRequest, StoreRequest
+from agentvisor.protocol.v1.store_pb2 import Answer, Question, QuestionRequest, StoreRequest, Terms
 
 _ID = re.compile("[0-9a-f]{32}")
 """What names a question: an answer that names one is never taken for another's."""
@@ -69,11 +69,11 @@ class Conversation:
             raise InvalidInput("the run brings an answer (command.resume), and no question waits for one")
         raise InvalidInput(f"{len(waiting)} questions wait: answer by id, as {{id: answer}}")
 
-    def asked(self, name: str, kind: str, value: bytes) -> Operation[object]:
+    def asked(self, name: str, kind: str, value: bytes, terms: Terms | None = None) -> Operation[object]:
         """The answer to the question of that name; asks it, and raises `Paused`, where there is none yet."""
         known = next((one for one in self._questions.asked.values() if one.name == name), None)
         if known is None:
-            asking = QuestionRequest(ask=Question(name=name, kind=kind, value=value))
+            asking = QuestionRequest(ask=Question(name=name, kind=kind, value=value, terms=terms))
             yield from self._told(StoreRequest(question=asking))
             known = next(one for one in self._questions.asked.values() if one.name == name)
         if known.answer is None:

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 
 import grpc
 
-from agentvisor.client.find_host import LOOPBACK, find_grpc
+from agentvisor.client.find_host import find_grpc
+from agentvisor.client.http import LOOPBACK
 from agentvisor.core.errors import (
     AgentVisorError,
     Internal,

@@ -46,6 +46,8 @@ class Channel:
         """What `receive_task` received."""
         self.drain_asked = False
         """The host stops, and would have the agent end between two steps."""
+        self.flush_events: Callable[[], None] = _nothing
+        """Sends the events that a runner holds back to send them in company."""
 
     def receive_task(self) -> AgentTask:
         """Wait for the first message, before the reader is started; `Unavailable` if the supervisor goes first."""
@@ -169,6 +171,10 @@ def own_channel() -> Channel:
             "call AgentVisor from the agent's process, not from one that it starts"
         )
     return _own[-1]
+
+
+def _nothing() -> None:
+    """No runner holds events back."""
 
 
 def _gone() -> Unavailable:

@@ -16,8 +16,11 @@ class Task(Protocol):
         """Where an effect of this task belongs."""
         ...
 
-    def ask(self, value: object) -> object:
-        """Pause the run with a question, or return the answer: in the framework's own way and order."""
+    def ask(self, value: object, before_pause: Callable[[str], None] | None = None) -> object:
+        """Pause the run with a question, or return the answer: in the framework's own way and order.
+
+        `before_pause` is told the question's id, where there is no answer yet.
+        """
         ...
 
     def ask_last(self, value: object) -> object:

@@ -108,6 +108,14 @@ def terms(schema: Json | None, deadline: float | None, on_deadline: OnDeadline, 
     )
 
 
+def note(
+    interrupt_id: str, *, kind: str, terms: Terms | None, belongs_to: Mapping[str, Json] | None = None
+) -> Operation[None]:
+    """Record what a framework's own record of its interrupt has no room for; the first one counts."""
+    about = dump(dict(belongs_to), "belongs_to") if belongs_to else b""
+    return _tell(QuestionRequest(note=Interrupt(id=interrupt_id, kind=kind, belongs_to=about, terms=terms)))
+
+
 def _message(one: Waiting) -> Interrupt:
     return Interrupt(
         id=one.id,

@@ -48,12 +48,18 @@ def check_answers(store: Store, runs: Runs, spec: RunSpec, seen: Seen | None) ->
             )
         if one in here:
             continue
-        if seen is None or one not in seen.waiting or one in store.interrupts.closed:
+        if seen is None or one not in seen.waiting or one in store.interrupts.closed or has_closed(store):
             raise stale(one)
         if not is_as_seen(store, runs, seen):
             raise Conflict(
                 f"interrupt {_short(one)} may have been answered: the thread changed meanwhile", **{CHANGED: "true"}
             )
+
+
+def has_closed(store: Store) -> bool:
+    """Whether what a graph asks at its current checkpoint was given up, though its writes still hold it."""
+    at = store.interrupts.closed_at
+    return bool(at) and store.heads.get(ROOT) == at
 
 
 def is_as_seen(store: Store, runs: Runs, seen: Seen) -> bool:

@@ -82,12 +82,14 @@ class Interrupts:
     """False: new input would lose or break what the framework holds while one waits."""
     noted: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
     closed: dict[str, None] = field(default_factory=dict[str, None])
-    """Given up, or past their deadlines: a checkpoint may still show them."""
+    """Given up, or past their deadlines."""
+    closed_at: str = ""
+    """The root's checkpoint under which all that a graph asks was given up, though it still shows it."""
     forgotten: bool = False
     """The framework still holds what was given up: its runner makes it forget, and says so with its next report."""
 
     def __bool__(self) -> bool:
-        return bool(self.reported or self.noted or self.closed or self.forgotten)
+        return bool(self.reported or self.noted or self.closed or self.closed_at or self.forgotten)
 
     def report(self, report: Report) -> None:
         self.reported = {one.id: one for one in report.interrupts}
@@ -114,12 +116,13 @@ class Interrupts:
     def paused(self) -> None:
         """A run has ended with a question: whatever waits now was asked, or asked again, in that run."""
         self.closed.clear()
+        self.closed_at = ""
 
-    def close(self, others: Iterable[str] = ()) -> None:
-        """Nothing waits any more; neither do the others, which a checkpoint shows."""
+    def close(self, questions: Iterable[str], head: str) -> None:
+        """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at its head."""
         self.forgotten = self.forgotten or bool(self.reported)
-        self._close([*self.reported, *self.noted, *others])
-        self.reported, self.takes_input, self.noted = {}, True, {}
+        self._close([*questions, *self.reported, *self.noted])
+        self.reported, self.takes_input, self.noted, self.closed_at = {}, True, {}, head
 
     def _close(self, ids: Iterable[str]) -> None:
         for one in ids:
@@ -129,12 +132,14 @@ class Interrupts:
 
     def clear(self) -> None:
         """The agent has come to its end: it holds no question."""
-        self.reported, self.takes_input, self.noted, self.closed, self.forgotten = {}, True, {}, {}, False
+        self.reported, self.takes_input, self.noted, self.forgotten = {}, True, {}, False
+        self.paused()
 
     @property
     def stored_bytes(self) -> int:
         records = (*self.reported.values(), *self.noted.values())
-        return sum(one.stored_bytes for one in records) + sum(len(one) + 4 for one in self.closed)
+        closed = len(self.closed_at) + sum(len(one) + 4 for one in self.closed)
+        return sum(one.stored_bytes for one in records) + closed
 
 
 def renewed(known: Mapping[str, Interrupt], report: Report, answered: Iterable[str]) -> Report:

@@ -5,7 +5,6 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -399,10 +398,15 @@ class Thread:
         waiting = answering.with_deadline(self.store, self.runs)
         return [one for one in waiting if one.terms.deadline_ms <= now_ms]
 
+    def asking_run(self, interrupt: Interrupt) -> Run | None:
+        """The run that asked; where that is not known any more, the thread's last."""
+        asked = self.runs.get(RunId(interrupt.run_id))
+        return asked if asked is not None and asked.is_agent else self.last_agent_run
+
     def expire(self, overdue: list[Interrupt], now_ms: int) -> None:
         """Nobody answered: what waits is closed, and the run that waited has ended with a timeout."""
         last = self.last_agent_run
-        self.close_interrupts((), now_ms)
+        self.close_interrupts(now_ms)
         if last is None or not last.status.terminal:
             return
         last.status, last.error_type = RunStatus.TIMEOUT, "InterruptExpired"
@@ -411,11 +415,11 @@ class Thread:
             "new input"
         )
 
-    def close_interrupts(self, others: Iterable[str], now_ms: int) -> None:
-        """Give up all that waits, and these, which a checkpoint shows. No run is active."""
+    def close_interrupts(self, now_ms: int) -> None:
+        """Give up all that waits. No run is active."""
         waiting = [one.id for one in self.store.questions.waiting]
         self.store.questions.clear()
-        self.store.interrupts.close((*waiting, *others))
+        self.store.interrupts.close(waiting, self.store.heads.get(ROOT, ""))
         last = self.last_agent_run
         if last is not None:
             last.paused = False

@@ -114,17 +114,20 @@ def _judge_exit(error: SystemExit) -> Verdict:
         case int():
             return Verdict(error.code)
         case _:
-            # As the interpreter does.
-            sys.stderr.write(f"{error.code}\n")
-            return Verdict(1)
+            # As the interpreter does: the text goes to standard error, and the code is 1.
+            told = UserTraceback.of(error)
+            sys.stderr.write(f"{told.message}\n")
+            return Verdict(1, _failed(told))
 
 
 def _judge_error(error: BaseException) -> Verdict:
-    told = UserTraceback.of(error)
-    outcome = Outcome(
+    return Verdict(AGENT_ERROR, _failed(UserTraceback.of(error)))
+
+
+def _failed(told: UserTraceback) -> Outcome:
+    return Outcome(
         kind=Outcome.KIND_FAILED, error_type=told.error_type, error_message=told.message, traceback=told.text
     )
-    return Verdict(AGENT_ERROR, outcome)
 
 
 def _show_output_at_once() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Protocol
 
+from agentvisor.client.socketpair import Channel
 from agentvisor.protocol.v1.guest_pb2 import StreamEvent, StreamEvents
 
 LINGER_SECONDS = 0.005
@@ -20,20 +22,28 @@ class EventSink(Protocol):
 
 
 class Events:
-    """For one event loop. `flush` must come before the run's last word."""
+    """For one event loop. `flush` must come before the run's last word.
+
+    On an agent's channel, what other threads send with `agentvisor.progress` comes after what is held back here.
+    """
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._waiting: list[StreamEvent] = []
         self._bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._lock = threading.Lock()
+        """Held while sending: the order on the wire is the order of what was said."""
+        if isinstance(sink, Channel):
+            sink.flush_events = self._send_waiting
 
     def send(self, mode: str, namespace: tuple[str, ...], data: bytes) -> None:
         """Queue an event; `data` is JSON. Of one that no message could carry, only the size is told."""
         if len(data) > EVENT_BYTES:
             data = b'{"__type__":"too_large","size":%d}' % len(data)
-        self._waiting.append(StreamEvent(mode=mode, namespace=namespace, data=data))
-        self._bytes += len(data)
+        with self._lock:
+            self._waiting.append(StreamEvent(mode=mode, namespace=namespace, data=data))
+            self._bytes += len(data)
         if self._bytes >= BATCH_BYTES:
             self.flush()
         elif self._timer is None:
@@ -44,6 +54,10 @@ class Events:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiting:
-            waiting, self._waiting, self._bytes = self._waiting, [], 0
-            self._sink.send_events(StreamEvents(events=waiting))
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        with self._lock:
+            if self._waiting:
+                waiting, self._waiting, self._bytes = self._waiting, [], 0
+                self._sink.send_events(StreamEvents(events=waiting))

@@ -240,8 +240,14 @@ class LiveAttempt:
         services = self._services
         services.streams.attempt_started(self.id.run_id, self.id.attempt)
         run_id, attempt = self.id
-        task = guest_pb2.AgentTask(thread_id=self.thread_id, run_id=run_id, attempt=attempt, spec=spec)
-        task.forgets = forgets
+        task = guest_pb2.AgentTask(
+            thread_id=self.thread_id,
+            run_id=run_id,
+            attempt=attempt,
+            spec=spec,
+            deadline_ms=deadline_ms,
+            forgets=forgets,
+        )
         agent = await self._unless_stopping(lambda: services.guests.start_agent(spec.agent, task, self))
         if agent is None:
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)

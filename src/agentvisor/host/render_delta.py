@@ -8,6 +8,7 @@ from agentvisor.core.delta import History, histories
 from agentvisor.core.ids import BlobKey, Namespace
 from agentvisor.core.records import Checkpoint
 from agentvisor.core.store import Store
+from agentvisor.host.render_delta_fold import folded
 from agentvisor.host.render_tasks import Values, write_value
 from agentvisor.host.render_typed import Json, render
 
@@ -41,10 +42,8 @@ def blobs_of_deltas(checkpoints: Iterable[Checkpoint], ancestors: Ancestors) -> 
 
 
 def delta_json(history: History, blobs: Values) -> Json:
-    """A marker with the value that the channel starts from, and what was written to it since, the oldest first."""
-    seed = blobs.get(history.seed) if history.seed is not None else None
-    return {
-        "__type__": "delta",
-        "from": render(*seed) if seed is not None else None,
-        "writes": [write_value(write, blobs) for task in history.writes for write in task.writes],
-    }
+    """The value where it can be told, else a marker: what the channel starts from, and what was written to it since."""
+    seed = render(*blobs[history.seed]) if history.seed is not None and history.seed in blobs else None
+    writes = [write_value(write, blobs) for task in history.writes for write in task.writes]
+    value = folded(seed, writes)
+    return {"__type__": "delta", "from": seed, "writes": writes} if value is None else value

@@ -6,12 +6,12 @@ and the question it asked last waits for an answer as long as it is not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from agentvisor.core.errors import Corrupt
-from agentvisor.core.ids import BlobKey
+from agentvisor.core.ids import ROOT, BlobKey
 from agentvisor.core.records import Checkpoint, CheckpointTuple, ProjectedTask, TaskWrites, Write
 from agentvisor.core.store import Store
 from agentvisor.host.render_typed import Json, render
@@ -39,17 +39,14 @@ class Task:
     asked: Sequence[Json]
     finished: bool
     result: Json
-    closed: Collection[str] = ()
-    """Questions that were given up since, or overdue."""
+    closed: bool = False
+    """What it asks was given up since, or overdue."""
 
     def interrupts(self, *, live: bool) -> list[Json]:
         """The questions that it asked last; live: those that wait for an answer."""
         if not live:
             return list(self.asked)
-        return [] if self.finished else [one for one in self.asked if not self._is_closed(one)]
-
-    def _is_closed(self, asked: Json) -> bool:
-        return isinstance(asked, dict) and asked.get("id") in self.closed
+        return [] if self.finished or self.closed else list(self.asked)
 
 
 def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
@@ -62,8 +59,8 @@ def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
         projected = projection.tasks
     else:
         projected = tuple(ProjectedTask(one.task_id, _name_in(one.task_path), "[]", "") for one in written.values())
-    closed = store.interrupts.closed
-    return [_task(one, written.get(one.id), outputs, blobs, closed) for one in projected]
+    closed = key.namespace == ROOT and store.interrupts.closed_at == key.checkpoint_id
+    return [_task(one, written.get(one.id), outputs, blobs, closed=closed) for one in projected]
 
 
 def followers(
@@ -104,7 +101,8 @@ def _task(
     written: TaskWrites | None,
     outputs: Sequence[str] | None,
     blobs: Values,
-    closed: Collection[str],
+    *,
+    closed: bool,
 ) -> Task:
     writes = written.writes if written else ()
     output = [one for one in writes if one.channel not in _CONTROL]

@@ -363,10 +363,9 @@ class Threads:
         request = run_pb2.CancelRun(run_id=run_id).SerializeToString()
         return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
 
-    async def close_interrupts(self, thread_id: ThreadId, others: Sequence[str]) -> None:
-        """Give up all that waits, and these, which a checkpoint shows. `Conflict` while a run is active."""
-        request = run_pb2.CloseInterrupts(others=others).SerializeToString()
-        await self._update(thread_id, "close_interrupts", request)
+    async def close_interrupts(self, thread_id: ThreadId) -> None:
+        """Give up all that waits. `Conflict` while a run is active."""
+        await self._update(thread_id, "close_interrupts", run_pb2.CloseInterrupts().SerializeToString())
 
     async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run with its input and output."""

@@ -51,6 +51,7 @@ def interrupts_to_message(interrupts: Interrupts) -> store_pb2.Interrupts:
         takes_input=interrupts.takes_input,
         noted=map(interrupt_to_message, interrupts.noted.values()),
         closed=interrupts.closed,
+        closed_at=interrupts.closed_at,
         forgotten=interrupts.forgotten,
     )
 
@@ -62,6 +63,7 @@ def interrupts_from_message(message: store_pb2.Interrupts) -> Interrupts:
         message.takes_input or not reported,
         {one.id: interrupt_from_message(one) for one in message.noted},
         dict.fromkeys(message.closed),
+        message.closed_at,
         message.forgotten,
     )
 

@@ -33,9 +33,15 @@ def run(given: Any, context: Any) -> Any:
     if signs.read("die") == "before report":
         signs.sign("die").unlink()
         os.kill(os.getpid(), signal.SIGKILL)
+    if signs.read("hold"):
+        signs.sign("hold").unlink()
+        effect("held")
+        signs.wait_for("go on")
     waiting = [Waiting(id_, **{"value": f"{id_}?", **fields}) for id_, fields in state["open"].items()]
     report(channel, waiting, takes_input=state["takes_input"])
     effect(f"reported {len(waiting)}")
+    if signs.read("linger"):
+        signs.wait_for("leave")
     file.write_text(json.dumps(state))
     if signs.read("die") == "after report":
         signs.sign("die").unlink()

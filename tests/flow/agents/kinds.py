@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import decimal
+import enum
 import os
 import pathlib
 import signal
@@ -29,7 +30,28 @@ class Ticket(BaseModel):
     parts: list[Point] = []
 
 
+class Mood(enum.Enum):
+    CALM = "calm"
+
+
+class Rank(enum.IntEnum):
+    FIRST = 1
+
+
+class Customer(BaseModel):
+    """A class in a class, enums in both (langgraph#6970, #6718, #7695: those came back as dicts, or as nothing)."""
+
+    class Address(BaseModel):
+        city: str
+        mood: Mood
+
+    address: Address
+    moods: dict[str, list[Mood]]
+    rank: Rank
+
+
 class State(TypedDict, total=False):
+    customer: Customer
     messages: Annotated[list[AnyMessage], add_messages]
     kinds: dict[str, Any]
     ticket: Ticket
@@ -69,11 +91,12 @@ KINDS: dict[str, Any] = {
     "nested": {"when": [WHEN, {"point": Point(1, 2.5)}]},
 }
 
+CUSTOMER = Customer(address=Customer.Address(city="Ulm", mood=Mood.CALM), moods={"all": [Mood.CALM]}, rank=Rank.FIRST)
 TICKET = Ticket(number=1, title="a\x00b", opened=WHEN, parts=[Point(1, 2.0)])
 
 
 def fill(state: State) -> State:
-    return {"messages": MESSAGES, "kinds": KINDS, "ticket": TICKET, "point": Point(3, 4.5)}
+    return {"messages": MESSAGES, "kinds": KINDS, "ticket": TICKET, "point": Point(3, 4.5), "customer": CUSTOMER}
 
 
 def read(state: State) -> State:
@@ -82,6 +105,8 @@ def read(state: State) -> State:
     pairs: dict[str, tuple[Any, Any]] = {name: (state["kinds"].get(name), value) for name, value in KINDS.items()}
     pairs |= {f"message {one.id}": (mine, one) for mine, one in zip(state["messages"], MESSAGES, strict=True)}
     pairs |= {"ticket": (state["ticket"], TICKET), "point": (state["point"], Point(3, 4.5))}
+    pairs |= {"customer": (state["customer"], CUSTOMER)}
+    pairs |= {"mood": (state["customer"].address.mood, Mood.CALM), "rank": (state["customer"].rank, Rank.FIRST)}
     return {"changed": [name for name, (mine, one) in pairs.items() if mine != one or type(mine) is not type(one)]}
 
 

@@ -163,3 +163,14 @@ def exits_in(node: Any) -> StateGraph:
 
 exits = exits_in(exiting)
 exits_async = exits_in(exiting_async)
+
+
+def count_up(state: State) -> dict[str, Any]:
+    Path(os.environ["TEST_LOG"] + ".steps").write_text(str(state["steps"] + 1))
+    return {"steps": state["steps"] + 1}
+
+
+hurries = StateGraph(State)
+hurries.add_node("count_up", count_up)
+hurries.add_edge(START, "count_up")
+hurries.add_conditional_edges("count_up", lambda state: END if state["steps"] >= 200 else "count_up")

@@ -12,6 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
 
+from agentvisor.core.errors import Conflict
 from agentvisor.guest.runners.langgraph_resume import invocation
 
 
@@ -153,6 +154,25 @@ def conversation(saver: Mortal) -> Any:
     builder.add_edge(START, "model")
     builder.add_edge("model", "tool")
     return builder.compile(checkpointer=saver)
+
+
+async def test_an_answer_to_what_does_not_wait_any_more_is_refused_and_leaves_no_trace() -> None:
+    """LangGraph would silently ignore it."""
+    saver = Mortal()
+    caller = Caller(panel(saver), saver)
+    await caller.make([Turn(START_INPUT)])
+    config: Any = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": "late"}}
+    before = await caller.graph.aget_state(config)
+    waiting = [one.id for one in before.interrupts]
+    for answers in (["0" * 32], [waiting[0], "0" * 32]):
+        command = {"resume": dict.fromkeys(answers, "late")}
+        with pytest.raises(Conflict, match=f"{'0' * 32} does not wait"):
+            await invocation(caller.graph, config, None, command, run_id="late", attempt=1, answers=answers)
+    assert await caller.graph.aget_state(config) == before
+    call = await invocation(
+        caller.graph, config, None, {"resume": {waiting[0]: 1}}, run_id="late", attempt=1, answers=waiting[:1]
+    )
+    assert call.input is not None
 
 
 def by_id(answer: str) -> Callable[[list[Any]], Mapping[str, Any]]:

@@ -72,6 +72,8 @@ HONOURED: list[tuple[dict[str, Any], Any, Any]] = [
     ({"checkpoint_during": True}, lambda spec: spec.durability, "async"),
     ({"checkpoint_during": False}, lambda spec: spec.durability, "exit"),
     ({"durability": "exit"}, lambda spec: spec.durability, "exit"),
+    # Client 0.3's wait sends it and acts on it itself.
+    ({"raise_error": False}, lambda spec: spec.agent, "plain"),
     ({"interrupt_before": "*"}, lambda spec: list(spec.interrupt_before), ["*"]),
     ({"interrupt_after": ["tools"]}, lambda spec: list(spec.interrupt_after), ["tools"]),
     ({"multitask_strategy": "enqueue"}, lambda spec: spec.multitask_strategy, run_pb2.MULTITASK_STRATEGY_ENQUEUE),
@@ -90,7 +92,6 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("webhook", {"webhook": "https://example.com"}),
     ("after_seconds", {"after_seconds": 5}),
     ("feedback_keys", {"feedback_keys": ["a"]}),
-    ("strict_resume", {"strict_resume": True}),
     ("langsmith_tracer", {"langsmith_tracer": {"project_name": "p"}}),
     ("multitask_strategy", {"multitask_strategy": "interrupt"}),
     ("multitask_strategy", {"multitask_strategy": "rollback"}),
@@ -134,7 +135,7 @@ def test_a_value_that_cannot_be_honoured_is_refused_by_name(spec: Any, field: st
         spec(**fields)
 
 
-ELSEWHERE = {"assistant_id", "if_not_exists", "on_disconnect"}
+ELSEWHERE = {"assistant_id", "if_not_exists", "on_disconnect", "strict_resume"}
 """Fields that the routes honour: tested there."""
 
 

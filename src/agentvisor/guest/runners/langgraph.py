@@ -11,10 +11,12 @@ from typing import cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 
+from agentvisor._langgraph import puts
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
+from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
@@ -56,6 +58,7 @@ class _Run:
         self._spec = task.spec
         self._channel = channel
         self._events = Events(channel)
+        self._backlog = Backlog()
         self._asked = list(dict.fromkeys(task.spec.stream_modes))
         self._paused = False
         self._values: object = None
@@ -67,8 +70,10 @@ class _Run:
             projector = Projector(self._channel.call, names(graph.stream_channels_asis))
             drained = False
             try:
-                async for namespace, mode, payload in self._stream(graph, config):
-                    self._take(namespace, mode, payload, projector)
+                with puts.telling(self._backlog.put_ended):
+                    async for namespace, mode, payload in self._stream(graph, config):
+                        self._take(namespace, mode, payload, projector)
+                        await self._backlog.until_room()
             except GraphDrained:
                 drained = True
             finally:
@@ -89,7 +94,15 @@ class _Run:
         given: object = json.loads(spec.input) if spec.input else None
         modes = OWN_MODES | {MODES[mode] for mode in self._asked}
         command: object = json.loads(spec.command) if spec.command else None
-        call = await invocation(graph, config, given, command, run_id=self._task.run_id, attempt=self._task.attempt)
+        call = await invocation(
+            graph,
+            config,
+            given,
+            command,
+            run_id=self._task.run_id,
+            attempt=self._task.attempt,
+            answers=spec.answers,
+        )
         if not graph.checkpointer:
             modes |= {"values"}
         stream = graph.astream(
@@ -109,7 +122,10 @@ class _Run:
 
     def _take(self, namespace: tuple[str, ...], mode: str, payload: object, projector: Projector) -> None:
         if mode == "checkpoints":
-            projector.checkpoint(namespace, cast("Mapping[str, object]", payload))
+            told = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", payload)
+            projector.checkpoint(namespace, told)
+            if not namespace and self._spec.durability == "async":
+                self._backlog.made(told["config"]["configurable"]["checkpoint_id"])
         elif mode == "tasks":
             projector.task(namespace, cast("Mapping[str, object]", payload))
         else:

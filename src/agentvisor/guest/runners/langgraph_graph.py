@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from typing import Protocol, cast
 
@@ -28,6 +28,8 @@ class Graph(Protocol):
     def stream_channels_asis(self) -> str | Sequence[str]: ...
 
     def copy(self, update: dict[str, object]) -> Graph: ...
+
+    def get_subgraphs(self, *, recurse: bool) -> Iterator[tuple[str, object]]: ...
 
     def astream(
         self,
@@ -65,15 +67,31 @@ async def graph_of(agent: object, config: RunnableConfig, stack: AsyncExitStack)
 
 
 def with_our_checkpointer(graph: Graph) -> Graph:
-    """Give the graph AgentVisor's saver, unless it has one or wants none (`checkpointer=False`)."""
-    if graph.checkpointer is False or isinstance(graph.checkpointer, AgentVisorCheckpointer):
+    """Give the graph AgentVisor's saver, unless it has one or wants none (`checkpointer=False`).
+
+    A saver of another kind is not used, and a warning says so: what it stored would die with the process. Neither is a
+    subgraph's: LangGraph gives a subgraph that keeps checkpoints the saver of the graph that it is in.
+    """
+    if graph.checkpointer is False:
         return graph
-    if isinstance(graph.checkpointer, BaseCheckpointSaver):
-        sys.stderr.write(
-            f"agentvisor: the graph's {type(graph.checkpointer).__name__} is replaced by AgentVisorCheckpointer: "
-            "compile it without a checkpointer to be rid of this line\n"
-        )
+    for where, one in [
+        ("graph", graph),
+        *((f"subgraph {name}", one) for name, one in graph.get_subgraphs(recurse=True)),
+    ]:
+        saver: object = getattr(one, "checkpointer", None)
+        if isinstance(saver, BaseCheckpointSaver) and not isinstance(saver, AgentVisorCheckpointer):
+            kind = type(cast("object", saver)).__name__
+            _warn(f"the {where}'s {kind} is replaced by AgentVisorCheckpointer")
+    if isinstance(graph.checkpointer, AgentVisorCheckpointer):
+        return graph
     return graph.copy(update={"checkpointer": AgentVisorCheckpointer()})
+
+
+def _warn(what: str) -> None:
+    # Of no place in the code (a level that no stack has): it is one line in the run's log, and no line of the user's
+    # has called this.
+    told = f"agentvisor: {what}: compile it without a checkpointer to be rid of this line"
+    warnings.warn(told, RuntimeWarning, stacklevel=1 << 16)
 
 
 def _call(factory: Callable[..., object], config: RunnableConfig) -> object:

@@ -7,7 +7,7 @@ first given, a *mark* is stored beside it (what was waiting then), and a later a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 from uuid import NAMESPACE_URL, uuid5
@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Command, Send, StateSnapshot
 
+from agentvisor.core.errors import Conflict
 from agentvisor.guest.runners.langgraph_graph import Graph
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
@@ -45,7 +46,14 @@ class Mark:
 
 
 async def invocation(
-    graph: Graph, config: RunnableConfig, given: object, command: object, *, run_id: str, attempt: int
+    graph: Graph,
+    config: RunnableConfig,
+    given: object,
+    command: object,
+    *,
+    run_id: str,
+    attempt: int,
+    answers: Collection[str] = (),
 ) -> Invocation:
     """Decide it, from what is stored. Never applies an input or an update twice, never loses or doubles an answer.
 
@@ -56,6 +64,8 @@ async def invocation(
         command: the caller's {"resume"?, "update"?, "goto"?}, or None.
         run_id: stored in the metadata of every checkpoint of the run.
         attempt: 1 where nothing of the run can be stored yet.
+        answers: the interrupts that the run was accepted to answer. `Conflict` where one of them does not wait: the
+            run before this one may have changed that. LangGraph would silently ignore the answer.
     """
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
@@ -80,6 +90,8 @@ async def invocation(
     waiting = list(_waiting(await graph.aget_state(latest if is_head else config, subgraphs=True)))
     mark = _mark(addressed, run_id)
     if mark is None:
+        if gone := set(answers).difference(interrupt for _, interrupt in waiting):
+            raise Conflict(f"interrupt {min(gone)} does not wait for an answer (any more)", interrupt_id=min(gone))
         await _store_mark(saver, addressed, run_id, waiting)
         return Invocation(_command(wanted), config)
     left = _left(wanted, mark, waiting, addressed)

@@ -113,7 +113,7 @@ async def abandon_interrupts(thread_id: ThreadInPath, services: Served) -> JsonR
     """Give up all that waits on a thread. The framework forgets it with the next run."""
     found = await look(services, thread_id)
     if found.open:
-        await services.threads.close_interrupts(thread_id, [*found.open])
+        await services.threads.close_interrupts(thread_id)
     return JsonResponse({"abandoned": list[Json](found.open)})
 
 
@@ -125,15 +125,15 @@ async def _answer(
     for one in answers:
         if one not in found.open:
             raise not_waiting(found, one)
-    last = found.thread.last_agent_run
-    if last is None and body.assistant_id is None:
+    asker = found.thread.asking_run(found.open[next(iter(answers))].interrupt)
+    if asker is None and body.assistant_id is None:
         raise InvalidInput(f"no run of thread {thread_id} tells which agent goes on: name it", field="assistant_id")
     config, context = body.config, body.context
-    if last is not None:
-        asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, last.run_id)).spec.body)
+    if asker is not None:
+        asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, asker.run_id)).spec.body)
         config = config if config is not None else _config(asked.config)
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    assistant_id = body.assistant_id or (last.spec.agent if last is not None else "")
+    assistant_id = body.assistant_id or (asker.spec.agent if asker is not None else "")
     run = RunCreate(
         assistant_id=assistant_id,
         command=Command(resume=answers),

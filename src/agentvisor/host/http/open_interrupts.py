@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from agentvisor.core import answering
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.interrupts import NO_TERMS, Interrupt, Seen
-from agentvisor.core.runs import Run
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.services import Services
@@ -102,7 +101,7 @@ def _in_graph(thread: Thread, task: Task, asked: dict[str, Json], created_at_ms:
 def interrupt_json(thread: Thread, one: Open) -> dict[str, Json]:
     """The record that the API shows of an interrupt."""
     interrupt, terms = one.interrupt, one.interrupt.terms
-    asked = asking_run(thread, interrupt)
+    asked = thread.asking_run(interrupt)
     shown: dict[str, Json] = {
         "id": interrupt.id,
         "thread_id": thread.thread_id,
@@ -128,8 +127,3 @@ def schema_of(interrupt: Interrupt) -> Json:
     if interrupt.terms.schema:
         return render("json", interrupt.terms.schema)
     return _OF_EFFECTS if interrupt.kind == UNKNOWN_EFFECT else None
-
-
-def asking_run(thread: Thread, interrupt: Interrupt) -> Run | None:
-    """The run that asked, or where that is not known any more the thread's last."""
-    return next((run for run in thread.runs.values() if run.run_id == interrupt.run_id), thread.last_agent_run)

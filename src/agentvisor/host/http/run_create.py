@@ -77,7 +77,10 @@ class RunCreate(BaseModel):
     after_seconds: float | None = None
     webhook: str | None = None
     feedback_keys: list[str] | None = None
-    strict_resume: bool | None = None
+    strict_resume: bool | None = Field(default=None, description="Always so: an answer to nothing is refused.")
+    raise_error: bool | None = Field(
+        default=None, description="The caller's own: LangGraph's client before 0.4 sends what only it acts on."
+    )
     on_interrupt: Literal["abandon"] | None = Field(
         default=None, description="`abandon`: questions that wait on the thread are given up with this new input."
     )
@@ -93,7 +96,6 @@ _NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
     "webhook": lambda run: run.webhook is not None,
     "after_seconds": lambda run: bool(run.after_seconds),
     "feedback_keys": lambda run: bool(run.feedback_keys),
-    "strict_resume": lambda run: bool(run.strict_resume),
     "langsmith_tracer": lambda run: bool(run.langsmith_tracer),
     "multitask_strategy": lambda run: run.multitask_strategy in ("interrupt", "rollback"),
     "checkpoint.checkpoint_map": lambda run: run.checkpoint is not None and run.checkpoint.checkpoint_ns != "",

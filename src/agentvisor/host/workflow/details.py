@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentvisor.core.answering import known
 from agentvisor.core.ids import ROOT
 from agentvisor.core.thread import Thread
 
@@ -20,6 +21,9 @@ def current_details(thread: Thread) -> str:
             f"- channels: {', '.join(sorted(name for name, key in checkpoint.channels.items() if key)) or 'none'}",
             f"- next: {upcoming}; pending writes of {len(head.pending)} tasks",
         ]
+    waiting = known(store)
+    if waiting:
+        lines.append(f"- waits for an answer: {', '.join(f'`{one.id}` ({one.kind})' for one in waiting.values())}")
     count = sum(len(group) for group in store.checkpoints.values())
     lines.append(f"- {count} checkpoints in {len(store.checkpoints)} namespaces, {len(store.blobs)} blobs")
     if store.state.entries:

@@ -110,7 +110,7 @@ class ThreadWorkflow:
         overdue = thread.overdue(now)
         if not overdue:
             return
-        asked = thread.last_agent_run
+        asked = thread.asking_run(overdue[0])
         if asked is not None and all(one.terms.default_answer is not None for one in overdue):
             spec = run_with_defaults(asked, overdue, str(workflow.uuid4()), of_graph=thread.store.interrupts.noted)
             try:
@@ -255,14 +255,14 @@ class ThreadWorkflow:
             self._thread.check_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id))
 
     @workflow.update
-    def close_interrupts(self, request: bytes) -> bytes:
+    def close_interrupts(self, request: bytes) -> bytes:  # noqa: ARG002 - there is nothing to say but that
         self._updates += 1
-        self._thread.close_interrupts(run_pb2.CloseInterrupts.FromString(request).others, _now_ms())
+        self._thread.close_interrupts(_now_ms())
         self._show()
         return b""
 
     @close_interrupts.validator
-    def _check_close_interrupts(self, request: bytes) -> None:  # noqa: ARG002 - whatever it names
+    def _check_close_interrupts(self, request: bytes) -> None:  # noqa: ARG002 - the same
         with refusing():
             self._thread.check_close_interrupts()
 

@@ -575,6 +575,7 @@ class AgentTask(_message.Message):
     MAX_VALUE_BYTES_FIELD_NUMBER: _builtins.int
     MAX_INLINE_VALUE_BYTES_FIELD_NUMBER: _builtins.int
     PATCH_CHAIN_FIELD_NUMBER: _builtins.int
+    DEADLINE_MS_FIELD_NUMBER: _builtins.int
     FORGETS_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     run_id: _builtins.str
@@ -586,6 +587,8 @@ class AgentTask(_message.Message):
     max_value_bytes: _builtins.int
     max_inline_value_bytes: _builtins.int
     patch_chain: _builtins.int
+    deadline_ms: _builtins.int
+    """When the attempt's time budget is used up, by the host's clock."""
     forgets: _builtins.bool
     """The framework holds questions that were given up since: the runner makes it forget them."""
     @_builtins.property
@@ -607,11 +610,12 @@ class AgentTask(_message.Message):
         max_value_bytes: _builtins.int = ...,
         max_inline_value_bytes: _builtins.int = ...,
         patch_chain: _builtins.int = ...,
+        deadline_ms: _builtins.int = ...,
         forgets: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -560,19 +560,12 @@ class CloseInterrupts(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    OTHERS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def others(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Those that a checkpoint shows."""
-
     def __init__(
         self,
-        *,
-        others: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["others", b"others"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

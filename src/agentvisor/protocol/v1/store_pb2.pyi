@@ -1392,9 +1392,12 @@ class Interrupts(_message.Message):
     TAKES_INPUT_FIELD_NUMBER: _builtins.int
     NOTED_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
+    CLOSED_AT_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
     takes_input: _builtins.bool
     """False: a run with new input would harm the framework's state while one waits."""
+    closed_at: _builtins.str
+    """The root's checkpoint under which all that a graph asks was given up, though it still shows it."""
     forgotten: _builtins.bool
     """The framework still holds what was given up: the next run makes it forget."""
     @_builtins.property
@@ -1403,7 +1406,7 @@ class Interrupts(_message.Message):
     def noted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
     @_builtins.property
     def closed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Given up, or past their deadlines: checkpoints may still show them."""
+        """Given up, or past their deadlines."""
 
     def __init__(
         self,
@@ -1412,11 +1415,12 @@ class Interrupts(_message.Message):
         takes_input: _builtins.bool = ...,
         noted: _abc.Iterable[Global___Interrupt] | None = ...,
         closed: _abc.Iterable[_builtins.str] | None = ...,
+        closed_at: _builtins.str = ...,
         forgotten: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

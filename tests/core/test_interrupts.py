@@ -1,0 +1,142 @@
+"""What waits for an answer: kept as it was told, carried by compactions, decided on before a run is accepted."""
+
+from dataclasses import replace
+
+import pytest
+from tests.core.build import checkpoint, spec, thread
+
+from agentvisor.core.answering import CHANGED
+from agentvisor.core.applying import apply
+from agentvisor.core.errors import Conflict
+from agentvisor.core.ids import RunId
+from agentvisor.core.interrupts import Interrupt, Note, Report, Seen, Terms, renewed
+from agentvisor.core.runs import Ending, RunStatus
+from agentvisor.core.store import Store
+from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
+from agentvisor.core.weighing import unsheddable_bytes
+from agentvisor.protocol.convert import operation_from_bytes, operation_to_bytes
+from agentvisor.protocol.interrupts import seen_from_message, seen_to_message
+from agentvisor.protocol.stores import store_from_message, store_to_message
+
+TERMS = Terms(b'{"type": "string"}', 1_000, b'"no"')
+ONE = Interrupt("i1", "approval", b'"sure?"', b'{"tool": "pay"}', TERMS, 5, "r1")
+REPORT = Report((ONE,), takes_input=False)
+NOTE = Note(replace(ONE, id="n1", value=b""))
+
+
+def paused(*operations: Report | Note) -> Thread:
+    one = thread()
+    run = one.accept_run(spec("r1"), 1)
+    one.begin_attempt(run, 2)
+    one.apply([checkpoint(1), *operations], Source(), 3)
+    one.close_attempt(Close(Ending.PAUSED), 4)
+    return one
+
+
+@pytest.mark.parametrize("operation", [REPORT, Report((), takes_input=True), NOTE])
+def test_the_wire_keeps_them(operation: Report | Note) -> None:
+    assert operation_from_bytes(operation_to_bytes(operation)) == operation
+
+
+def test_a_compaction_carries_them_and_never_leaves_them_out() -> None:
+    store = Store()
+    apply(store, REPORT)
+    apply(store, NOTE)
+    store.interrupts.closed["old"] = None
+    carried = store_from_message(store_to_message(store, (), blobs=True))
+    assert carried.interrupts == store.interrupts
+    store.interrupts.close(["q"], "0001")
+    carried = store_from_message(store_to_message(store, (), blobs=True))
+    assert carried.interrupts == store.interrupts
+    assert unsheddable_bytes(store) > unsheddable_bytes(Store())
+
+
+def test_what_is_reported_again_keeps_its_deadline_unless_it_was_answered() -> None:
+    again = Report((replace(ONE, created_at_ms=9, terms=replace(TERMS, deadline_ms=2_000)),), takes_input=False)
+    assert renewed({"i1": ONE}, again, ()).interrupts == (ONE,)
+    assert renewed({"i1": ONE}, again, ["i1"]) == again
+    assert renewed({"i1": replace(ONE, value=b'"other?"')}, again, ()) == again
+    assert renewed({}, again, ()) == again
+
+
+def test_a_deadline_is_over_for_what_nobody_answers() -> None:
+    one = paused(REPORT, NOTE)
+    assert one.next_deadline_ms() == 1_000
+    assert one.overdue(999) == []
+    assert [each.id for each in one.overdue(1_000)] == ["i1", "n1"]
+    one.accept_run(replace(spec("r2"), answers=("i1",), resumes=True), 5)
+    assert [each.id for each in one.overdue(1_000)] == ["n1"]
+
+
+def test_what_is_overdue_is_closed_with_all_that_waits() -> None:
+    one = paused(REPORT, NOTE)
+    one.expire(one.overdue(1_000), 1_001)
+    (run,) = one.runs.values()
+    assert (run.status, run.error_type, one.status) == (RunStatus.TIMEOUT, "InterruptExpired", ThreadStatus.ERROR)
+    assert one.next_deadline_ms() is None
+    assert one.store.interrupts.forgotten
+    for id_ in ("i1", "n1"):
+        with pytest.raises(Conflict):
+            one.check_run(replace(spec("r2"), answers=(id_,)), None, seen(one, id_))
+    # The graph goes on from its checkpoint and may ask again.
+    run = one.accept_run(spec("r3"), 6)
+    one.begin_attempt(run, 7)
+    assert one.store.interrupts.closed_at == "0001"
+    one.close_attempt(Close(Ending.PAUSED), 8)
+    one.check_run(replace(spec("r4"), answers=("n1",)), None, seen(one, "n1"))
+
+
+def seen(one: Thread, *waiting: str) -> Seen:
+    last = one.last_agent_run
+    assert last is not None
+    return Seen(frozenset(waiting), last.run_id, last.status.terminal, "0001")
+
+
+def test_what_a_host_saw_counts_as_long_as_nothing_has_changed() -> None:
+    one = paused()
+    answer = replace(spec("r2"), answers=("g1",), answers_graph=True)
+    look = seen(one, "g1")
+    assert seen_from_message(seen_to_message(look)) == look
+    one.check_run(answer, None, look)
+    for old in (replace(look, head="0000"), replace(look, last_run=RunId("r0")), replace(look, last_ended=False)):
+        with pytest.raises(Conflict) as refused:
+            one.check_run(answer, None, old)
+        assert CHANGED in refused.value.details
+    for other in (None, seen(one)):
+        with pytest.raises(Conflict, match="does not wait"):
+            one.check_run(answer, None, other)
+
+
+def test_an_answer_under_way_is_the_only_one_and_others_may_follow_it() -> None:
+    one = paused()
+    look = seen(one, "g1", "g2")
+    first = replace(spec("r2", resumes=True), answers=("g1",), answers_graph=True)
+    one.check_run(first, None, look)
+    one.begin_attempt(one.accept_run(first, 5), 6)
+    with pytest.raises(Conflict, match="answered already, by run r2"):
+        one.check_run(replace(first, run_id=RunId("r3")), None, look)
+    # The update of a run that was accepted comes again.
+    one.check_run(first, None, look)
+    one.check_run(replace(first, run_id=RunId("r3"), answers=("g2",)), None, seen(one, "g2"))
+
+
+def test_a_run_that_would_harm_what_was_asked_after_it_was_accepted_ends_before_it_begins() -> None:
+    one = thread()
+    run = one.accept_run(spec("r1"), 1)
+    late = one.accept_run(spec("r2"), 1)
+    one.begin_attempt(run, 2)
+    one.apply([REPORT], Source(), 3)
+    one.close_attempt(Close(Ending.PAUSED), 4)
+    assert one.refuse_late(late, 5)
+    assert (late.status, late.error_type, late.attempts) == (RunStatus.ERROR, "Conflict", [])
+    assert list(one.store.interrupts.reported) == ["i1"]
+
+
+def test_a_run_that_answers_a_graph_leaves_the_terms_of_the_others() -> None:
+    other = Note(replace(ONE, id="n2"))
+    one = paused(NOTE, other)
+    one.begin_attempt(one.accept_run(replace(spec("r2", resumes=True), answers=("n1",), answers_graph=True), 5), 6)
+    assert list(one.store.interrupts.noted) == ["n2"]
+    one.close_attempt(Close(Ending.PAUSED), 7)
+    one.begin_attempt(one.accept_run(spec("r3"), 8), 9)
+    assert not one.store.interrupts.noted

@@ -1,0 +1,167 @@
+"""What waits on a thread under any sequence of moves, beside a small model that knows only what was promised."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.core.build import spec, thread
+
+from agentvisor.core.answering import known, taken
+from agentvisor.core.errors import Conflict
+from agentvisor.core.interrupts import Interrupt, Report, Terms
+from agentvisor.core.runs import Ending, Run, RunSpec, RunStatus
+from agentvisor.core.thread import Close, Source, Step, Thread
+from agentvisor.protocol.threads import spec_from_message, thread_from_message, thread_to_message
+from agentvisor.protocol.v1 import run_pb2
+
+IDS = st.sampled_from("abcd")
+OPEN = st.integers(0, 3)
+
+
+class InterruptsMachine(RuleBasedStateMachine):
+    """A framework that reports what waits; callers that answer, bring input, give up; deadlines that pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread: Thread = thread()
+        self.open: dict[str, int] = {}
+        """What waits, and which asking of that id it is."""
+        self.takes_input = True
+        self.asked: Counter[str] = Counter()
+        self.used: Counter[tuple[str, int]] = Counter()
+        """How often an answer to an asking was taken."""
+        self.now = 0
+
+    # --- callers -----------------------------------------------------------------------------------------------------
+
+    @rule(answers=st.lists(st.one_of(OPEN, IDS), max_size=2), abandons=st.booleans())
+    def start(self, answers: list[str | int], *, abandons: bool) -> None:
+        """Answers are mostly for what waits."""
+        waiting = sorted(self.open) or ["a"]
+        named = dict.fromkeys(one if isinstance(one, str) else waiting[one % len(waiting)] for one in answers)
+        self._start([*named], abandons=abandons)
+
+    def _start(self, answers: list[str], *, abandons: bool) -> None:
+        self.now += 1
+        given = replace(
+            spec(f"r{self.now}", resumes=bool(answers)), answers=tuple(answers), abandons=abandons and not answers
+        )
+        answered = taken(self.thread.runs)
+        free = set(self.open) - set(answered)
+        refused = not free.issuperset(answers) if answers else bool(free) and not self.takes_input
+        if refused and not given.abandons:
+            with pytest.raises(Conflict):
+                self.thread.check_run(given)
+            return
+        self.thread.check_run(given)
+        self.thread.accept_run(self._carried(given), self.now)
+
+    def _carried(self, given: RunSpec) -> RunSpec:
+        """As it comes out of a message, which a compaction carries."""
+        message = run_pb2.RunSpec.FromString(given.body)
+        message.answers[:] = given.answers
+        message.abandons = given.abandons
+        return spec_from_message(message)
+
+    @property
+    def idle(self) -> bool:
+        return self.thread.next_run() is None
+
+    @precondition(lambda self: self.idle)
+    @rule(expires=st.booleans())
+    def give_up(self, *, expires: bool) -> None:
+        self.now += 1
+        if expires:
+            overdue = self.thread.overdue(10**9)
+            assert {one.id for one in overdue} == set(self.open)
+            if not overdue:
+                return
+            self.thread.expire(overdue, self.now)
+        else:
+            self.thread.check_close_interrupts()
+            self.thread.close_interrupts(self.now)
+        self.open = {}
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.thread.active is None and not self.idle)
+    @rule()
+    def begin(self) -> None:
+        run = self.thread.next_run()
+        assert run is not None
+        self.now += 1
+        harmful = (
+            not set(self.open).issuperset(run.spec.answers)
+            if run.spec.answers
+            else bool(self.open) and not self.takes_input and not run.spec.abandons
+        )
+        refused = self.thread.refuse_late(run, self.now)
+        assert refused == (harmful and not run.attempts)
+        if refused:
+            assert run.status is RunStatus.ERROR
+            return
+        first = not run.attempts
+        self.thread.begin_attempt(run, self.now)
+        if first and run.spec.abandons:
+            self.open = {}
+            assert self.thread.store.interrupts.forgotten
+
+    @precondition(lambda self: self.thread.active is not None)
+    @rule(rest=st.booleans(), new=st.lists(IDS, unique=True, max_size=2), takes_input=st.booleans())
+    def report(self, new: list[str], *, rest: bool, takes_input: bool) -> None:
+        """Its framework took the answers that the run brings, where it had not before; the rest waits, and new ones."""
+        answers = self._run().spec.answers
+        # It does not ask under an id that the same run answers: its next attempt could not tell.
+        new = [one for one in new if one not in answers]
+        for one in set(answers) & set(self.open):
+            self.used[one, self.open[one]] += 1
+        left = {one: self.open[one] for one in self.open if rest and one not in answers}
+        for one in new:
+            if one not in left:
+                self.asked[one] += 1
+                left[one] = self.asked[one]
+        told = Report(
+            tuple(Interrupt(one, "question", b"1", terms=Terms(deadline_ms=10**6)) for one in left), takes_input
+        )
+        self.thread.apply([told], Source(), self.now)
+        self.open, self.takes_input = left, takes_input or not left
+
+    @precondition(lambda self: self.thread.active is not None)
+    @rule(ending=st.sampled_from([Ending.COMPLETED, Ending.PAUSED, Ending.AGENT_ERROR, Ending.AGENT_SIGNAL]))
+    def end(self, ending: Ending) -> None:
+        self.now += 1
+        follows = self.thread.close_attempt(Close(ending), self.now)
+        if ending is Ending.COMPLETED:
+            self.open = {}
+        assert follows.step in (Step.FINISHED, Step.AGAIN)
+
+    @precondition(lambda self: self.thread.active is None)
+    @rule()
+    def compact(self) -> None:
+        self.thread = thread_from_message(thread_to_message(self.thread))
+
+    def _run(self) -> Run:
+        assert self.thread.active is not None
+        return self.thread.runs[self.thread.active.run_id]
+
+    # --- what always holds -------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_thread_knows_what_waits(self) -> None:
+        assert set(known(self.thread.store)) == set(self.open)
+
+    @invariant()
+    def nobody_else_answers_what_has_an_answer_under_way(self) -> None:
+        under_way = [one for run in self.thread.runs.values() if not run.status.terminal for one in run.spec.answers]
+        assert len(under_way) == len(set(under_way))
+
+    @invariant()
+    def no_answer_is_used_twice(self) -> None:
+        assert all(times == 1 for times in self.used.values())
+
+
+TestInterrupts = InterruptsMachine.TestCase
+TestInterrupts.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)

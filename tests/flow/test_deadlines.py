@@ -1,0 +1,100 @@
+"""A question that nobody answers ends as it was told to: closed, or with its default answer; whatever was killed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.flow.conftest import DESKS, Project
+from tests.flow.desks import Desk, asking
+from tests.support.temporal import TemporalProcess
+from tests.support.waiting_sync import until
+
+pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def desk(desks: Project) -> Desk:
+    return Desk(desks, desks.hosts[0])
+
+
+AGENTS = ["desk", "plain", "graph"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_is_overdue_is_closed_and_the_run_has_timed_out(desk: Desk, agent: str) -> None:
+    (overdue, *others) = asking(desk, agent, deadline=1.5, kind="approval", schema={"type": "string"})
+    assert (overdue["kind"], overdue["on_deadline"], overdue["schema"]) == ("approval", "cancel", {"type": "string"})
+    assert overdue["deadline"] > overdue["created_at"]
+    assert [one["deadline"] for one in others] == [None] * (agent == "graph")
+    until(lambda: desk.records() == [], seconds=30, pause=0.1)
+    (run,) = desk.client.runs.list(desk.id)
+    assert (run["status"], run["error"]["error"]) == ("timeout", "InterruptExpired")  # type: ignore[typeddict-item]
+    assert overdue["id"] in run["error"]["message"]  # type: ignore[typeddict-item]
+    assert desk.status() == "error"
+    assert desk.waits() == []
+    for one in (overdue, *others):
+        assert "does not wait" in desk.refused(f"interrupts/{one['id']}", answer="late")["message"]
+        assert "does not wait" in desk.refused(command={"resume": {one["id"]: "late"}})["message"]
+    # Nobody has to give up what is closed already.
+    again = {"ask": {"b": {}}} if agent == "desk" else {"how": {}}
+    assert desk.ended(desk.begin(input=again))["status"] == "success"
+    assert desk.status() == "interrupted"
+    assert desk.did()["forgot"] == (agent == "desk")
+    assert not any("took" in what for what in desk.did())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_is_overdue_gets_its_default_answer_as_if_a_person_had_given_it(desk: Desk, agent: str) -> None:
+    default = {"decision": "no"}
+    _, *others = asking(desk, agent, deadline=1.5, on_deadline="answer", default_answer=default)
+    until(lambda: len(desk.client.runs.list(desk.id)) == 2, seconds=30, pause=0.1)
+    run = desk.ended(desk.client.runs.list(desk.id)[0]["run_id"])
+    assert (run["status"], run["metadata"]["answered_by"]) == ("success", "deadline")
+    took = [what for what in desk.did() if "took" in what]
+    assert len(took) == 1
+    assert "decision" in took[0]
+    # What has no deadline goes on waiting.
+    assert desk.waits() == [one["id"] for one in others]
+    for one in others:
+        desk.answered(**{one["id"]: "yes"})
+    assert desk.status() == "idle"
+
+
+def test_an_answer_in_time_leaves_nothing_to_expire(desk: Desk) -> None:
+    first, second = asking(desk, "graph", deadline=3, on_deadline="answer", default_answer="late")
+    desk.answered(**{first["id"]: "in time"})
+    again = Desk(desk.project, desk.host)
+    asking(again, "graph", deadline=3.1, on_deadline="answer", default_answer="late")
+    until(lambda: again.did()["first took late"] == 1, seconds=30, pause=0.1)
+    assert desk.waits() == [second["id"]]
+    assert [what for what in desk.did() if "first" in what] == ["first took in time"]
+
+
+def test_answers_and_deadlines_outlive_everything_that_is_killed(
+    own_project: Project, temporal_process: TemporalProcess
+) -> None:
+    own_project.names = DESKS
+    desk = Desk(own_project, own_project.host(FOLDER=str(own_project.folder)))
+    late = Desk(own_project, desk.host)
+
+    def restart() -> None:
+        temporal_process.kill()
+        desk.host.kill()
+        asyncio.run(temporal_process.start())
+        host = own_project.host(FOLDER=str(own_project.folder))
+        desk.on(host)
+        late.on(host)
+
+    desk.ask("a", "b")
+    asking(late, "graph", deadline=0.5, on_deadline="answer", default_answer="default")
+    restart()
+    assert desk.waits() == ["a", "b"]
+    desk.answered(b=1)
+    restart()
+    assert "does not wait" in desk.refused("interrupts/b", answer=2)["message"]
+    assert desk.waits() == ["a"]
+    ended = desk.answered(a=2)
+    assert desk.client.runs.join(desk.id, ended["run_id"]) == {"answers": {"b": 1, "a": 2}}
+    until(lambda: late.did()["first took default"] == 1, seconds=30, pause=0.1)
+    assert len(late.records()) == 1
