@@ -45,7 +45,7 @@ def endings(run: dict[str, Any]) -> list[str]:
 # --- kills ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [*KNOWN, *UNKNOWN])
+@pytest.mark.parametrize("place", ["after intent", "after effect", "after done"])
 def test_a_tool_charges_once_wherever_its_process_dies(thread: VictimThread, place: str) -> None:
     thread.tell("strike", place)
     ended = run(thread, "pays", "Pay twice.", well=place in KNOWN)
@@ -103,23 +103,23 @@ def test_after_a_cancel_a_new_input_works(thread: VictimThread, agent: str, firs
         assert thread.values()["order"] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("agent, first, then", [("holds", "hold", "after"), ("holding", "b", "c")])
-def test_a_host_that_stops_hands_the_run_over_and_nothing_is_done_twice(
-    zygote_project: Project, agent: str, first: str, then: str
-) -> None:
-    zygote_project.names = {agent: NAMES[agent]}
+def test_a_host_that_stops_hands_its_runs_over_and_nothing_is_done_twice(zygote_project: Project) -> None:
+    zygote_project.names = {name: NAMES[name] for name in ("holds", "holding")}
     old = zygote_project.new_host(command="serve", FOLDER=str(zygote_project.folder)).start()
-    thread = VictimThread(zygote_project, old)
-    started = thread.client.runs.create(thread.id, agent, input="Go.")
-    thread.until_it(f"began {first}")
+    threads = {name: VictimThread(zygote_project, old) for name in zygote_project.names}
+    runs = {name: one.client.runs.create(one.id, name, input="Go.")["run_id"] for name, one in threads.items()}
+    threads["holds"].until_it("began hold")
+    threads["holding"].until_it("began b")
     new = zygote_project.new_host(command="serve", FOLDER=str(zygote_project.folder)).start()
-    thread.on(new)
     old.tell()
     until(lambda: httpx.get(f"{old.url}/ok").status_code == 503)
-    thread.tell("gate")
-    ended = thread.ended(str(started["run_id"]), seconds=60)
-    assert endings(ended) == ["host_stopped", "completed"], thread.told()
-    assert [thread.did()[f"{what} {name}"] for name in (first, then) for what in ("began", "did")] == [1] * 4
+    for name, thread in threads.items():
+        thread.on(new)
+        thread.tell("gate")
+        ended = thread.ended(str(runs[name]), seconds=60)
+        assert endings(ended) == ["host_stopped", "completed"], thread.told()
+        assert set(thread.did().values()) == {1}
+    assert set(threads["holding"].did()) == {f"{what} {name}" for what in ("began", "did") for name in "abc"}
     for host in (old, new):
         host.stop()
 
@@ -173,6 +173,15 @@ def test_what_the_agents_own_code_saves_does_not_disturb(thread: VictimThread) -
     run(thread, "notes", "Who am I?")
     assert thread.values()["text"] == "You are Bob."
     assert thread.values()["messages"][0]["content"] == [{"text": "I am Bob."}]
+
+
+def test_a_state_of_another_agent_is_one_error_and_stays(thread: VictimThread) -> None:
+    run(thread, "notes", "I am Bob.")
+    refused = run(thread, "line", "Go.", well=False)
+    assert refused["error"]["error"] == "IncompatibleState"
+    assert "it is the state of the agent 'agent'; it was left as it is" in refused["error"]["message"]
+    run(thread, "notes", "Who am I?")
+    assert thread.values()["text"] == "You are Bob."
 
 
 def test_the_stream_has_whole_messages_for_langgraphs_clients_and_nothing_that_is_no_json(thread: VictimThread) -> None:

@@ -1,11 +1,13 @@
 """A Strands agent goes on where it was, whatever became of the run before: finished, failed, crashed, or asking."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
+from strands.session import FileSessionManager
 from tests.support.strands_thread import StrandsThread
 
 from agentvisor.core.errors import IncompatibleState, InvalidInput
@@ -499,3 +501,17 @@ async def test_an_inner_agent_that_was_in_the_middle_of_its_turn_begins_that_tur
     inner = thread.subject.tool_registry.registry["inner"].agent
     assert [one["content"][0].get("text") for one in inner.messages] == ["0", "Before.", "1", None, None, "Inner."]
     assert done == ["slow", "slow"]
+
+
+async def test_an_agent_with_a_session_manager_of_its_own_works(tmp_path: Path) -> None:
+    def made() -> Agent:
+        manager = FileSessionManager(session_id="s", storage_dir=str(tmp_path))
+        return agent("Hello.", call("pay", note="a"), "Paid.", session_manager=manager)
+
+    thread = StrandsThread(made)
+    await thread.run("Hi")
+    await thread.run("Pay.", dies_after=2)
+    ended = await thread.run("Pay.", run_id="run-2")
+    assert ended is not None
+    assert [one["role"] for one in ended.output["messages"]] == ["user", "assistant"] * 3
+    assert done == ["a"]
