@@ -18,6 +18,7 @@ from strands.hooks import (
     HookProvider,
     HookRegistry,
 )
+from strands.interrupt import InterruptException
 
 from agentvisor.client.conversation import conversation
 from agentvisor.client.tasks import find_with
@@ -38,8 +39,13 @@ class ToolTask:
     def place(self, key: str) -> Place:
         return Place(scope() or THREAD_SCOPE, key)
 
-    def ask(self, value: object) -> object:
-        return self.context.interrupt(f"{NAME}{self.counter()}", reason=value)
+    def ask(self, value: object, before_pause: Callable[[str], None] | None = None) -> object:
+        try:
+            return self.context.interrupt(f"{NAME}{self.counter()}", reason=value)
+        except InterruptException as paused:
+            if before_pause is not None:
+                before_pause(paused.interrupt.id)
+            raise
 
     def ask_last(self, value: object) -> object:
         return self.context.interrupt(f"{NAME}{len(self.answers())}", reason=value)
