@@ -5,16 +5,20 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 STAMP := .venv/.installed
 FAST := not flow and not slow
+# CrewAI has an environment of its own: its releases do not go together with those of google-adk and with pydantic's.
+CREWAI := .venv-crewai
+CREWAI_STAMP := $(CREWAI)/.installed
 # Two workers: the machines that run this have two cores.
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest demo proto bench bench-recovery torture effects-torture clean
+.PHONY: help setup lint check test test-lowest test-crewai demo proto bench bench-recovery torture effects-torture clean
 
 help:
 	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
 	@echo "make check    lint, types, import contracts, fresh protocol, fast tests: under a minute"
 	@echo "make test     what CI runs: check, then the tests on real servers with real kills"
+	@echo "make test-crewai  the part of make test that needs CrewAI, in an environment of its own (1 GB)"
 	@echo "make test-lowest  the frameworks' tests with the oldest version of each that is supported"
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
 	@echo "make proto    generate the protocol from proto/"
@@ -48,6 +52,19 @@ check: lint
 # What fails beside others has to pass three times alone (docs/decisions/0011).
 test: check
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "not slow and flow" --tb=native || $(BIN)/python scripts/run_alone.py $$?
+	$(MAKE) test-crewai
+
+$(CREWAI_STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }
+	@test -x $(CREWAI)/bin/python || $(PYTHON) -m venv $(CREWAI)
+	$(CREWAI)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[host,crewai]' \
+		hypothesis langgraph-sdk pytest pytest-asyncio pytest-timeout pytest-xdist
+	@touch $@
+
+test-crewai: $(STAMP) $(CREWAI_STAMP)
+	$(BIN)/basedpyright --project pyright-crewai.json
+	$(CREWAI)/bin/python -m pytest -q -n $(JOBS) --dist loadfile --tb=native -o cache_dir=$(CREWAI)/.pytest_cache \
+		tests/_crewai tests/flow/test_runner_contract.py
 
 # The oldest supported frameworks, in an environment of their own: what the bounds in pyproject.toml promise.
 LOWEST := .venv-lowest
@@ -92,4 +109,4 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv $(LOWEST) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) $(CREWAI) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -45,6 +45,20 @@ STRANDS = [
     "guest/runners/strands_*.py",
     "testing/strands.py",  # a model for agents under test
 ]
+ADK = [
+    "adk.py",
+    "_adk/*.py",
+    "guest/runners/adk.py",
+    "guest/runners/adk_*.py",
+    "testing/adk.py",  # a model for agents under test
+]
+CREWAI = [
+    "crewai.py",
+    "_crewai/*.py",
+    "guest/runners/crewai.py",
+    "guest/runners/crewai_*.py",
+    "testing/crewai.py",  # a model for agents under test
+]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -53,6 +67,8 @@ AGENT_SIDE = [
     "guest/runners/*.py",
     "langgraph.py",
     "strands.py",
+    "adk.py",
+    "crewai.py",
     "checkpoint.py",
 ]
 WORKFLOW = ["host/workflow.py", "host/workflow_*.py", "host/workflow/*.py"]
@@ -161,6 +177,16 @@ def test_strands_is_known_to_its_runner_and_its_public_module_only(path: Path) -
     assert matches(path, STRANDS) or not imports_any(path, "strands")
 
 
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_adk_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
+    assert matches(path, ADK) or not imports_any(path, "google.adk", "google.genai")
+
+
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_crewai_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
+    assert matches(path, CREWAI) or not imports_any(path, "crewai", "crewai_core")
+
+
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("core/")], ids=name_of)
 def test_core_imports_the_standard_library_only(path: Path) -> None:
     foreign = {name for name in imports(path) if name.partition(".")[0] not in sys.stdlib_module_names}
@@ -190,6 +216,6 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, LANGGRAPH):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()

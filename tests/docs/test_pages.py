@@ -12,11 +12,12 @@ from tests.docs.reader import RULES, Reader
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("bash", "curl", "jq", "make")]
 
 RUN_ELSEWHERE = {
+    "docs/crewai.md": "tests/_crewai/test_page.py",
     "docs/external-storage.md": "tests/external/test_page.py",
     "docs/history-limits.md": "tests/flow/test_limit_pages.py",
     "docs/limits.md": "tests/flow/test_limit_pages.py",
 }
-"""Pages whose blocks need more than a shell (an object store, a thread near its limits), and who runs them."""
+"""Pages whose blocks need more than a shell (CrewAI, an object store, a thread near its limits), and who runs them."""
 
 WITH_BLOCKS = [page for page in pages() if blocks_of(page) and str(page.relative_to(ROOT)) not in RUN_ELSEWHERE]
 

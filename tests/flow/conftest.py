@@ -33,9 +33,11 @@ _NAMES = {
 _FRAMEWORKS = {
     "make": "langgraph",
     "function": "function",
+    "crewai": "crewai",
     **dict.fromkeys(("pays", "together", "asks", "notes", "holds", "holding", "nested"), "strands"),
 }
-"""A function that makes a graph cannot be told from one that is the agent; and what is known is not found out."""
+"""By the agent's name or its attribute's. A function that makes a graph cannot be told from one that is the agent; and
+what is known is not found out."""
 
 CONFIG = """\
 temporal:
@@ -87,7 +89,7 @@ class Project:
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **environment}
         return {
             name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
-            | ({"framework": _FRAMEWORKS[place.partition(":")[2]]} if place.partition(":")[2] in _FRAMEWORKS else {})
+            | _framework(name, place.partition(":")[2])
             for name, place in {**self.names, **self.more}.items()
         }
 
@@ -107,6 +109,11 @@ class Project:
     def pid_of(self, what: str) -> int:
         """The agent process that did this last."""
         return [int(str(one["pid"])) for one in self.effects() if one["what"] == what][-1]
+
+
+def _framework(*names: str) -> dict[str, object]:
+    known = [_FRAMEWORKS[one] for one in names if one in _FRAMEWORKS]
+    return {"framework": known[0]} if known else {}
 
 
 def client_of(host: HostProcess | Host) -> SyncLangGraphClient:

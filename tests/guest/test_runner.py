@@ -5,6 +5,9 @@ import sys
 from typing import Any
 
 import pytest
+from google.adk import agents as adk
+from google.adk.apps import App
+from google.adk.workflow import Workflow
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from strands import Agent
@@ -12,7 +15,8 @@ from strands.multiagent import GraphBuilder, Swarm
 from tests.guest.agents import graphs, plain, strands_made
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.guest.runner import runner_for, told_framework
+from agentvisor.guest.runner import runner_for
+from agentvisor.guest.telling import told_framework
 from agentvisor.testing.strands import ScriptedModel
 
 
@@ -38,6 +42,26 @@ def annotated_as_text(options: dict[str, Any]) -> "StateGraph[Any]":
 )
 def test_graphs_and_what_makes_them_are_langgraphs(agent: Any) -> None:
     assert told_framework(agent) == "langgraph"
+
+
+def makes_an_agent() -> adk.Agent:
+    raise NotImplementedError
+
+
+async def makes_an_app() -> "App":
+    raise NotImplementedError
+
+
+AGENT = adk.Agent(name="a", model="none")
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [AGENT, App(name="a", root_agent=AGENT), Workflow(name="a", edges=[]), makes_an_agent, makes_an_app],
+    ids=["agent", "app", "workflow", "factory", "async_factory"],
+)
+def test_agents_of_adk_and_what_makes_them_are_adks(agent: Any) -> None:
+    assert told_framework(agent) == "adk"
 
 
 class Callable:
@@ -67,9 +91,9 @@ def test_a_framework_that_is_not_known_is_named() -> None:
         runner_for("langraph", plain.echo)
 
 
-def test_a_plain_agent_does_not_load_langgraph() -> None:
+def test_a_plain_agent_loads_no_framework() -> None:
     code = (
         "import sys; from agentvisor.guest.runner import runner_for; runner_for('', lambda input: input); "
-        "sys.exit('langgraph' in sys.modules or 'grpc' in sys.modules)"
+        "sys.exit(any(name in sys.modules for name in ('langgraph', 'google.adk', 'grpc')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

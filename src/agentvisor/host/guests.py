@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -12,28 +11,13 @@ from agentvisor.core.errors import UnknownAgent
 from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.guest import Guest
 from agentvisor.host.guest_folders import clear_abandoned
+from agentvisor.host.preloading import preloaded
 from agentvisor.host.running_agent import AgentEnd, AgentHandler, RunningAgent
 from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, GuestSetup
 
 __all__ = ["AgentEnd", "AgentHandler", "Guests", "RunningAgent"]
-
-PRELOAD = {
-    "langgraph": [
-        "langgraph.graph",
-        "langgraph.pregel",
-        "langchain_core.messages",
-        "agentvisor.langgraph",
-        "agentvisor.guest.runners.langgraph",
-    ],
-    "strands": ["strands", "strands.multiagent", "agentvisor.strands", "agentvisor.guest.runners.strands"],
-    "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
-}
-"""What a zygote imports for the agents of a framework; what is not installed is passed over."""
-
-ON_MENTION = {"strands": "strands"}
-"""Frameworks that cost too much to be imported for every agent whose framework is not told: what its file says then."""
 
 
 class Guests:
@@ -109,24 +93,15 @@ class Guests:
         return guest
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
-        frameworks = [agent.framework] if agent.framework else self._frameworks(agent)
         return GuestSetup(
             start_method=self._config.guest.start_method,
-            preload=[module for framework in frameworks for module in PRELOAD[framework]],
+            preload=preloaded(agent, self._config.base_dir),
             preload_entrypoint=agent.entrypoint if agent.preload else "",
             search_path=self._search_path(agent),
             log_bytes_per_run=self._config.guest.log_bytes_per_run,
             working_folder=str(self._config.base_dir),
             memory_limit=self._config.guest.memory_limit,
         )
-
-    def _frameworks(self, agent: AgentConfig) -> list[str]:
-        """What the agent may be written with."""
-        target = agent.entrypoint.rpartition(":")[0]
-        said = ""
-        with suppress(OSError, ValueError):
-            said = (self._config.base_dir / target).read_text(errors="replace") if target.endswith(".py") else ""
-        return [name for name in PRELOAD if ON_MENTION.get(name, "") in said]
 
     def _search_path(self, agent: AgentConfig) -> list[str]:
         return [str(self._config.base_dir), *(str(folder) for folder in agent.python_path)]

@@ -1,0 +1,130 @@
+"""Flows as users write them."""
+
+import threading
+
+from crewai import Crew
+from crewai.flow.flow import Flow, and_, listen, or_, router, start
+from crewai.flow.human_feedback import human_feedback
+from crewai.flow.persistence import persist
+from crews import Order, clerk, desk_tasks
+from pydantic import BaseModel
+
+from agents.effects import effect
+from agents.signs import sign, wait_for
+from agentvisor.testing.crewai import ScriptedLLM
+
+
+class Count(BaseModel):
+    limit: int = 0
+    n: int = 0
+    seen: list[str] = []
+
+
+class Counted(Flow[Count]):
+    """Two starts, a join, and a cycle through a router."""
+
+    @start()
+    def one(self):
+        effect("did one")
+        self.state.seen.append("one")
+        return Order(number="1", total=1.0)
+
+    @start()
+    async def two(self):
+        effect("did two")
+        self.state.seen.append("two")
+        return {"two": 2}
+
+    @listen(and_(one, two))
+    def joined(self):
+        effect("did joined")
+        return "joined"
+
+    @router(or_(joined, "again"))
+    def step(self):
+        effect("did step")
+        self.state.n += 1
+        if self.state.n == 2:
+            effect("began the second")
+            if sign("hold").exists():
+                wait_for("gate")
+        return "again" if self.state.n < self.state.limit else "enough"
+
+    @listen("enough")
+    def last(self):
+        effect("did last")
+        return {"n": self.state.n, "seen": sorted(self.state.seen)}
+
+
+class Reviewed(Flow):
+    """A draft is reviewed, once or more, and then something comes of it."""
+
+    @start()
+    def begin(self):
+        effect("began")
+        return "subject"
+
+    @human_feedback(
+        message="Good?",
+        emit=["approved", "rejected"],
+        llm=ScriptedLLM(["rejected"], api_key="sk-CANARY-of-the-flow"),
+        default_outcome="approved",
+    )
+    @listen(or_(begin, "rejected"))
+    def draft(self, given):
+        effect("drafted")
+        self.state["drafts"] = self.state.get("drafts", 0) + 1
+        return {"text": f"draft {self.state['drafts']}"}
+
+    @listen("approved")
+    def sent(self, feedback):
+        effect("sent")
+        return {"sent": feedback.output, "said": feedback.feedback, "outcome": feedback.outcome}
+
+
+def review() -> Flow:
+    """A function that makes one."""
+    return Reviewed()
+
+
+@persist()
+class Persisted(Flow[Count]):
+    """Remembers how often it ran."""
+
+    @start()
+    def count(self):
+        self.state.n += 1
+        return {"n": self.state.n, "id": self.state.id}
+
+
+class Asked(Flow):
+    """Asks in the middle of a method."""
+
+    @start()
+    def talk(self):
+        name = self.ask("Your name?")
+        colour = self.ask("Your colour?")
+        effect(f"heard {name} {colour}")
+        return {"name": name, "colour": colour}
+
+
+class WithCrew(Flow):
+    """Its method starts a crew."""
+
+    @start()
+    def serve(self):
+        by = clerk()
+        return Crew(agents=[by], tasks=desk_tasks(by), name="inner").kickoff(inputs={"order": "7"})
+
+    @listen(serve)
+    def report(self, output):
+        effect("reported")
+        return {"raw": output.raw, "number": output.tasks_output[0].pydantic.number}
+
+
+class Odd(Flow):
+    """Its method returns what cannot be kept."""
+
+    @start()
+    def odd(self):
+        return {"lock": threading.Lock()}
