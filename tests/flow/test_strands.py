@@ -13,7 +13,7 @@ from tests.support.waiting_sync import until
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
-OWN = ("pays", "together", "asks", "notes", "holds", "holding", "line", "asking", "nested")
+OWN = ("pays", "together", "asks", "notes", "holds", "holding", "line", "asking", "nested", "waits")
 NAMES = {name: f"strands_native.py:{name}" for name in OWN}
 
 
@@ -163,6 +163,13 @@ def test_a_swarm_asks_and_the_agent_that_asked_goes_on_wherever_it_then_dies(thr
         json={"assistant_id": agent, "command": {"resume": {asked["id"]: "no"}}},
     )
     assert late.status_code == 409
+
+
+def test_a_deadline_in_a_tool_answers_by_default(thread: VictimThread) -> None:
+    run(thread, "waits", "Go.")
+    until(lambda: thread.status() == "idle" and thread.values().get("text") == "Went on.", seconds=60)
+    assert "by default" in json.dumps(thread.values()["messages"])
+    assert questions(thread) == []
 
 
 # --- what is seen -----------------------------------------------------------------------------------------------------

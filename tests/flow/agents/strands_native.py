@@ -7,6 +7,7 @@ from typing import Any
 from strands import Agent, ToolContext, tool
 from strands.multiagent import GraphBuilder, Swarm
 
+import agentvisor
 from agents import signs
 from agents.effects import effect
 from agents.strands_charges import NewIds, pay
@@ -110,3 +111,12 @@ def nested():  # type: ignore[no-untyped-def]
     builder.add_node(asking(), "swarm")
     builder.add_edge("a", "swarm")
     return builder.build()
+
+
+@tool
+def overdue() -> str:
+    """Ask with a deadline that passes, and go on with its default."""
+    return str(agentvisor.interrupt("Go on?", deadline=0.2, on_deadline="answer", default_answer="by default"))
+
+
+waits = agent(call("overdue"), "Went on.", tools=[overdue])
