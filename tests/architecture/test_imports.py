@@ -41,7 +41,16 @@ LANGGRAPH = [
 STRANDS = [
     "strands.py",
     "_strands/*.py",
+    "guest/runners/strands.py",
+    "guest/runners/strands_*.py",
     "testing/strands.py",  # a model for agents under test
+]
+ADK = [
+    "adk.py",
+    "_adk/*.py",
+    "guest/runners/adk.py",
+    "guest/runners/adk_*.py",
+    "testing/adk.py",  # a model for agents under test
 ]
 CREWAI = [
     "crewai.py",
@@ -58,6 +67,7 @@ AGENT_SIDE = [
     "guest/runners/*.py",
     "langgraph.py",
     "strands.py",
+    "adk.py",
     "crewai.py",
     "checkpoint.py",
 ]
@@ -163,8 +173,13 @@ def test_langgraph_is_known_to_its_runner_and_its_public_module_only(path: Path)
 
 
 @pytest.mark.parametrize("path", OWN, ids=name_of)
-def test_strands_is_known_to_its_public_module_only(path: Path) -> None:
+def test_strands_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
     assert matches(path, STRANDS) or not imports_any(path, "strands")
+
+
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_adk_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
+    assert matches(path, ADK) or not imports_any(path, "google.adk", "google.genai")
 
 
 @pytest.mark.parametrize("path", OWN, ids=name_of)
@@ -201,6 +216,6 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, [*LANGGRAPH, *CREWAI]):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()

@@ -86,6 +86,18 @@ def test_what_is_overdue_is_closed_with_all_that_waits() -> None:
     one.check_run(replace(spec("r4"), answers=("n1",)), None, seen(one, "n1"))
 
 
+def test_how_a_run_failed_is_not_forgotten_when_what_it_left_open_expires() -> None:
+    one = paused(REPORT)
+    one.begin_attempt(one.accept_run(replace(spec("r2", resumes=True), answers=("i1",)), 5), 6)
+    one.close_attempt(Close(Ending.AGENT_ERROR, "ValueError", "no"), 7)
+    assert [each.id for each in one.overdue(1_000)] == ["i1"]
+    one.expire(one.overdue(1_000), 1_001)
+    assert one.next_deadline_ms() is None
+    last = one.last_agent_run
+    assert last is not None
+    assert (last.status, last.error_type) == (RunStatus.ERROR, "ValueError")
+
+
 def seen(one: Thread, *waiting: str) -> Seen:
     last = one.last_agent_run
     assert last is not None

@@ -30,7 +30,12 @@ _NAMES = {
     "missing": "plain.py:ecko",
 }
 
-_FRAMEWORKS = {"make": "langgraph", "function": "function", "crewai": "crewai"}
+_FRAMEWORKS = {
+    "make": "langgraph",
+    "function": "function",
+    "crewai": "crewai",
+    **dict.fromkeys(("pays", "together", "asks", "notes", "holds", "holding", "nested"), "strands"),
+}
 """By the agent's name or its attribute's. A function that makes a graph cannot be told from one that is the agent; and
 what is known is not found out."""
 

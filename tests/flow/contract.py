@@ -21,7 +21,7 @@ class Framework:
     given: Callable[[str], Any]
     """The input that says a text."""
     reply: Callable[[Mapping[str, Any]], str]
-    """The reply in the thread's values."""
+    """The reply in what a run gives back."""
     words: Callable[[list[Any]], list[str]]
     """The words among the data of streamed events."""
     kept: str = ""
@@ -36,7 +36,9 @@ class Framework:
         return self._run(thread, command={"resume": answer})
 
     def heard(self, thread: VictimThread) -> str:
-        return self.reply(thread.client.threads.get_state(thread.id)["values"])  # type: ignore[arg-type]
+        """The reply of the last run."""
+        last = thread.client.runs.list(thread.id, limit=1)[0]
+        return self.reply(thread.client.runs.join(thread.id, last["run_id"]))  # type: ignore[arg-type]
 
     def _run(self, thread: VictimThread, **given: Any) -> str:
         return str(thread.client.runs.create(thread.id, self.name, **given)["run_id"])
@@ -49,6 +51,15 @@ def _yielded(data: list[Any]) -> list[str]:
     return [one["word"] for one in data if isinstance(one, dict) and "word" in one]
 
 
+def _texts(data: list[Any]) -> list[str]:
+    return [one["text"].strip() for one in data if isinstance(one, dict) and one.get("type") == "text"]
+
+
+def _chunks(data: list[Any]) -> list[str]:
+    chunks = [one[0] for one in data if isinstance(one, list)]
+    return [one["content"].strip() for one in chunks if one["type"] == "AIMessageChunk"]
+
+
 FRAMEWORKS = [
     Framework(
         "function",
@@ -57,6 +68,8 @@ FRAMEWORKS = [
         _yielded,
         kept="['heard'][0]['what']",
     ),
+    Framework("strands", lambda text: text, lambda values: str(values["text"]), _texts, kept="kept"),
+    Framework("adk", lambda text: text, lambda values: str(values["said"][-1]["text"]), _chunks),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
 

@@ -29,8 +29,9 @@ def paid(thread: VictimThread) -> list[str]:
     return sorted(what for what, times in thread.did().items() for _ in range(times) if what.startswith("paid"))
 
 
-@pytest.mark.parametrize("agent", ["deep:single", "deep:deep"])
-@pytest.mark.parametrize("decided", DECISIONS)
+@pytest.mark.parametrize(
+    "agent, decided", [*(("deep:deep", one) for one in DECISIONS), ("deep:single", "edit and reject")]
+)
 def test_what_a_person_decides_about_tool_calls_is_done_wherever_the_agent_asked(
     shared: Project, agent: str, decided: str
 ) -> None:

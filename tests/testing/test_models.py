@@ -4,11 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.adk.agents import Agent as AdkAgent
+from google.adk.models.llm_request import LlmRequest
+from google.adk.runners import Runner
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.genai import types
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel
 from strands import Agent, tool
 
-from agentvisor.testing import call
+from agentvisor.testing import adk, call
 from agentvisor.testing.langgraph import ScriptedChatModel
 from agentvisor.testing.script import InvalidHistory, Reply, ScriptEnded
 from agentvisor.testing.strands import ScriptedModel
@@ -18,6 +23,9 @@ SCRIPT: list[Reply] = [
     call("pay", order="7"),
     "It is on its way.",
 ]
+
+
+LOOKS: list[Reply] = [["Let me look.", call("look", order="7"), call("look", order="8")], "Found both."]
 
 
 def conversation(replies: int) -> list[BaseMessage]:
@@ -69,6 +77,61 @@ def test_a_history_that_a_provider_would_refuse_is_refused() -> None:
     assert ScriptedChatModel(SCRIPT, strict=False).invoke(history).tool_calls
 
 
+# --- Google ADK ------------------------------------------------------------------------------------------------------
+
+
+def adk_agent(script: list[Reply], looked: list[str]) -> AdkAgent:
+    def look(order: str) -> str:
+        """Look an order up."""
+        looked.append(order)
+        return "found"
+
+    return AdkAgent(name="desk", model=adk.ScriptedModel(script), tools=[look])
+
+
+def asked(agent: AdkAgent, sessions: InMemorySessionService, text: str) -> list[str]:
+    """What the agent says in a new runner, which is what a new process has."""
+
+    async def ask() -> list[str]:
+        runner = Runner(app_name="app", agent=agent, session_service=sessions, auto_create_session=True)
+        message = types.Content(role="user", parts=[types.Part(text=text)])
+        said = [event async for event in runner.run_async(user_id="me", session_id="s", new_message=message)]
+        return [part.text for event in said if event.content for part in event.content.parts or [] if part.text]
+
+    return asyncio.run(ask())
+
+
+def test_an_adk_agent_follows_the_script_from_process_to_process() -> None:
+    sessions, looked = InMemorySessionService(), list[str]()
+    assert asked(adk_agent(LOOKS, looked), sessions, "Where are they?") == ["Let me look.", "Found both."]
+    assert sorted(looked) == ["7", "8"]
+    more = [*LOOKS, call("look", order="9"), "That too."]
+    assert asked(adk_agent(more, looked), sessions, "And 9?") == ["That too."]
+    with pytest.raises(ScriptEnded):
+        asked(adk_agent(more, looked), sessions, "And 10?")
+
+
+def test_an_adk_history_that_a_provider_would_refuse_is_refused() -> None:
+    calling = types.Part.from_function_call(name="look", args={})
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="Where is it?")]),
+        types.Content(role="model", parts=[calling, calling]),
+        types.Content(role="user", parts=[types.Part.from_function_response(name="look", response={"result": "here"})]),
+    ]
+
+    async def ask(model: adk.ScriptedModel, *, stream: bool = False) -> list[Any]:
+        return [one async for one in model.generate_content_async(LlmRequest(contents=contents), stream)]
+
+    with pytest.raises(InvalidHistory, match="function_call"):
+        asyncio.run(ask(adk.ScriptedModel(LOOKS)))
+    (whole,) = asyncio.run(ask(adk.ScriptedModel(LOOKS, strict=False)))
+    assert whole.content.parts[0].text == "Found both."
+    contents[1].parts = [calling]
+    streamed = asyncio.run(ask(adk.ScriptedModel(LOOKS), stream=True))
+    assert [one.content.parts[0].text for one in streamed] == ["Found", " both.", "Found both."]
+    assert [one.partial for one in streamed] == [True, True, None]
+
+
 # --- Strands ---------------------------------------------------------------------------------------------------------
 
 
@@ -80,9 +143,6 @@ def agent(script: list[Reply], looked: list[str], **more: Any) -> Agent:
         return "found"
 
     return Agent(model=ScriptedModel(script), tools=[look], callback_handler=None, **more)
-
-
-LOOKS: list[Reply] = [["Let me look.", call("look", order="7"), call("look", order="8")], "Found both."]
 
 
 def test_a_strands_agent_follows_the_script() -> None:

@@ -56,6 +56,11 @@ class Conversation:
                 begin(self._answer(question, answer), self._transport).result()
         return self._questions.input if self._questions.asked else b""
 
+    @property
+    def waiting(self) -> set[str]:
+        """The ids of the questions that were asked and have no answer."""
+        return {one.id for one in self._questions.waiting}
+
     def _assigned(self, resume: object) -> dict[str, object]:
         waiting = [one.id for one in self._questions.waiting]
         by_id: Mapping[str, object] = cast("Mapping[str, object]", resume) if isinstance(resume, Mapping) else {}

@@ -91,6 +91,12 @@ class UnknownOutcome(AgentVisorError):
         super().__init__(message, **details)
 
 
+class IncompatibleState(AgentVisorError):
+    """What is stored of an agent cannot be loaded into the agent that is there now; it was left as it is."""
+
+    code = "incompatible_state"
+
+
 class Corrupt(AgentVisorError):
     """Bytes that do not match their hash, or a difference whose base is missing."""
 
@@ -118,6 +124,7 @@ ERRORS: dict[str, type[AgentVisorError]] = {
         Unavailable,
         StorageUnavailable,
         UnknownOutcome,
+        IncompatibleState,
         Corrupt,
         Internal,
     )

@@ -92,11 +92,18 @@ class Interrupts:
         return bool(self.reported or self.noted or self.closed or self.closed_at or self.forgotten)
 
     def report(self, report: Report) -> None:
-        self.reported = {one.id: one for one in report.interrupts}
+        self.reported = {one.id: self._with_terms(one) for one in report.interrupts}
         self.takes_input = report.takes_input or not self.reported
         self.forgotten = False
         for one in report.interrupts:
             self.closed.pop(one.id, None)
+
+    def _with_terms(self, reported: Interrupt) -> Interrupt:
+        """A framework tells what waits, and has no room for what else `agentvisor.interrupt` was given."""
+        known = self.noted.pop(reported.id, None) or self.reported.get(reported.id)
+        if known is None:
+            return reported
+        return replace(reported, kind=known.kind, terms=known.terms if reported.terms == NO_TERMS else reported.terms)
 
     def note(self, note: Note) -> None:
         self.noted.setdefault(note.interrupt.id, note.interrupt)

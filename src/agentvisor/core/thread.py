@@ -406,9 +406,10 @@ class Thread:
     def expire(self, overdue: list[Interrupt], now_ms: int) -> None:
         """Nobody answered: what waits is closed, and the run that waited has ended with a timeout."""
         last = self.last_agent_run
+        waited = last is not None and last.paused
         self.close_interrupts(now_ms)
-        if last is None or not last.status.terminal:
-            return
+        if last is None or not waited:
+            return  # it has failed or was cancelled since, which says more
         last.status, last.error_type = RunStatus.TIMEOUT, "InterruptExpired"
         last.error_message = (
             f"nobody answered {answering.listed(one.id for one in overdue)} before the deadline: start a new run with "

@@ -11,27 +11,13 @@ from agentvisor.core.errors import UnknownAgent
 from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.guest import Guest
 from agentvisor.host.guest_folders import clear_abandoned
+from agentvisor.host.preloading import preloaded
 from agentvisor.host.running_agent import AgentEnd, AgentHandler, RunningAgent
 from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, GuestSetup
 
 __all__ = ["AgentEnd", "AgentHandler", "Guests", "RunningAgent"]
-
-PRELOAD = {
-    "langgraph": [
-        "langgraph.graph",
-        "langgraph.pregel",
-        "langchain_core.messages",
-        "agentvisor.langgraph",
-        "agentvisor.guest.runners.langgraph",
-    ],
-    # It takes seconds and hundreds of megabytes to import: only agents that are said to be CrewAI's have it imported.
-    # lance_namespace: most of what each flow imports for its memory, and the part that starts no threads.
-    "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai", "lance_namespace"],
-    "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
-}
-"""What a zygote imports for the agents of a framework; what is not installed is passed over."""
 
 
 class Guests:
@@ -107,10 +93,9 @@ class Guests:
         return guest
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
-        frameworks = [agent.framework] if agent.framework else [one for one in PRELOAD if one != "crewai"]
         return GuestSetup(
             start_method=self._config.guest.start_method,
-            preload=[module for framework in frameworks for module in PRELOAD[framework]],
+            preload=preloaded(agent, self._config.base_dir),
             preload_entrypoint=agent.entrypoint if agent.preload else "",
             search_path=self._search_path(agent),
             log_bytes_per_run=self._config.guest.log_bytes_per_run,

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable
 
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import ThreadId
-from agentvisor.core.runs import Run
+from agentvisor.core.runs import Ending, Run
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.reading import values_shown
 from agentvisor.host.http.services import Services
@@ -20,10 +20,18 @@ async def outcome(services: Services, thread_id: ThreadId, run: Run) -> Json:
     error = run_error(run)
     if error is not None:
         return {"__error__": error}
-    if run.output:
+    return await values_at_end(services, thread_id, run)
+
+
+async def values_at_end(services: Services, thread_id: ThreadId, run: Run) -> Json:
+    """What it came to; where it is paused, with its questions."""
+    is_paused = bool(run.attempts) and run.attempts[-1].ending is Ending.PAUSED
+    if run.output and not is_paused:
         return output_json(run)
     values, interrupts = await values_shown(services, await services.threads.get(thread_id))
-    if not interrupts:
+    if run.output:
+        values = output_json(run)
+    if not interrupts or (isinstance(values, dict) and "__interrupt__" in values):
         return values
     return {**(values if isinstance(values, dict) else {}), "__interrupt__": interrupts}
 

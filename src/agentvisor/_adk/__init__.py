@@ -1,0 +1,1 @@
+"""What `agentvisor.adk` is made of: Google ADK's sessions on a thread's state."""

@@ -1,0 +1,73 @@
+"""The questions that interrupted a run, in terms that are no framework's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import quote
+
+from strands.interrupt import Interrupt
+from strands.types.session import encode_bytes_values
+
+from agentvisor._strands.tool_task import NAME
+from agentvisor._strands.turns import State, interrupts_of
+from agentvisor.protocol.metadata import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question."""
+
+    id: str
+    value: Json
+    """Of a question of ours (`agentvisor.interrupt`): what was asked; of Strands' own: {"name", "reason"}."""
+    belongs_to: dict[str, Json]
+    """The tool use that waits, and the node that it is in, where there is one."""
+
+
+def asked(interrupts: Iterable[Interrupt], state: Mapping[str, Json]) -> list[Asked]:
+    """`interrupts`: those of the result, without the answered ones that Strands keeps."""
+    found = list[Asked]()
+    for one in interrupts:
+        reason = cast("Json", encode_bytes_values(one.reason))
+        value: Json = reason if one.name.startswith(NAME) else {"name": one.name, "reason": reason}
+        found.append(Asked(one.id, value, _place(one.id, state, "")))
+    return found
+
+
+def open_interrupts(state: Mapping[str, Json]) -> list[Interrupt]:
+    """Of a stored state that waits: those without an answer."""
+    kept = cast("Mapping[str, State]", interrupts_of(state).get("interrupts") or {})
+    known = [Interrupt(id_, str(one.get("name")), one.get("reason"), one.get("response")) for id_, one in kept.items()]
+    return [one for one in known if one.response is None]
+
+
+def _place(id_: str, state: Mapping[str, Json], node: str) -> dict[str, Json]:
+    """What an interrupt is about; of an agent that is a tool, what its own tool is about."""
+    if "nodes" in state:
+        return _place_in_nodes(id_, state, node)
+    place: dict[str, Json] = {"node": node} if node else {}
+    pending = cast("State", interrupts_of(state).get("pending_tool_execution") or {})
+    message = cast("State", pending.get("assistant_message") or {})
+    for block in cast("list[State]", message.get("content") or []):
+        use = cast("State", block.get("toolUse") or {})
+        name = str(use.get("toolUseId"))
+        # An id has that of its tool use in the middle.
+        if use and (f":{name}:" in id_ or f":{quote(name, safe='')}:" in id_):
+            place |= {"tool": use["name"], "tool_call_id": name, "input": use["input"]}
+    for part in cast("Mapping[str, State]", state.get("tools") or {}).values():
+        inner = _place(id_, part, node)
+        place = inner if "tool" in inner else place
+    return place
+
+
+def _place_in_nodes(id_: str, state: Mapping[str, Json], above: str) -> dict[str, Json]:
+    parts = cast("Mapping[str, State]", state["nodes"])
+    for node_id, context in cast("State", interrupts_of(state).get("context") or {}).items():
+        if node_id not in parts or not isinstance(context, dict):
+            continue
+        # A swarm has one node that asks, and says no ids.
+        if id_ in cast("list[str]", context.get("interrupt_ids", [id_])):
+            return _place(id_, parts[node_id], f"{above}/{node_id}" if above else node_id)
+    return {}

@@ -1,0 +1,98 @@
+"""Calls that a process had not finished when it ended, beside one that waits for an answer.
+
+ADK goes on with calls that are last in a session, and with none beside one that waits: it would wait for their results
+for ever, or lose them (google/adk-python#7108). So before the answers are given, ADK sees the session as if only these
+calls had been made, and is stopped as soon as their results are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from google.adk.events.event import Event
+
+from agentvisor.guest.runners.adk_questions import KINDS, Question, original_of, run_ids
+
+
+class CallsDone(BaseException):
+    """What was to be finished is stored. Not an Exception: neither ADK nor a user's code may go on after it."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An event that made calls, and the ids of those that were not finished."""
+
+    event: Event
+    calls: frozenset[str]
+
+
+def unfinished_calls(
+    events: Sequence[Event], questions: Sequence[Question], started: AbstractSet[str]
+) -> list[Unfinished]:
+    """What has to be finished before the questions can be answered.
+
+    Args:
+        events: the session's.
+        questions: those that are open in it; without any, ADK finds by itself what there is to do.
+        started: ids of calls of long-running tools that were made: they wait, and have no result yet.
+    """
+    invocations = {one.event.invocation_id for one in questions}
+    settled = {*started, *_answered(events), *_to_be_confirmed(events), *_opened(events)}
+    found: list[Unfinished] = []
+    for event in events:
+        if event.invocation_id not in invocations or event.author == "user":
+            continue
+        calls = {call.id for call in event.get_function_calls() if call.id and call.name not in KINDS}
+        if calls - settled:
+            found.append(Unfinished(event, frozenset(calls - settled)))
+    return found
+
+
+def only(events: Sequence[Event], unfinished: Sequence[Unfinished]) -> list[Event]:
+    """The session as if these calls had been made last, and no others with them."""
+    seen = list(events)
+    for one in unfinished:
+        at = next(at for at, event in enumerate(seen) if event.id == one.event.id)
+        behind = [
+            event
+            for event in seen[at + 1 :]
+            if event.invocation_id != one.event.invocation_id or event.branch != one.event.branch
+        ]
+        seen[at:] = [_with_calls(one), *behind]
+    return seen
+
+
+def is_result(event: Event) -> bool:
+    """Whether it comes of a call: its result, or what its tool asks."""
+    return bool(event.get_function_responses() or event.long_running_tool_ids)
+
+
+def _with_calls(one: Unfinished) -> Event:
+    event = one.event.model_copy(deep=True)
+    event.long_running_tool_ids = None
+    if event.content is not None:
+        event.content.parts = [
+            part for part in event.content.parts or [] if part.function_call and part.function_call.id in one.calls
+        ]
+    return event
+
+
+def _answered(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        yield from (str(response.id) for response in event.get_function_responses())
+
+
+def _to_be_confirmed(events: Sequence[Event]) -> Iterator[str]:
+    """Calls that a person is or was asked about."""
+    for event in events:
+        yield from map(original_of, event.get_function_calls())
+
+
+def _opened(events: Sequence[Event]) -> Iterator[str]:
+    """Calls inside of which others were made: they end when those do."""
+    for event in events:
+        yield from run_ids(event.branch)
+        if event.isolation_scope:
+            yield event.isolation_scope
