@@ -121,3 +121,15 @@ def test_an_input_that_is_no_object_is_refused(desk: Desk) -> None:
     failed = thread.run_of("crew", "seven")
     assert failed["status"] == "error"
     assert "the input of a crew is an object" in failed["error"]["message"]
+
+
+def test_a_cancelled_crew_takes_a_new_input(desk: Desk) -> None:
+    thread = DeskThread(desk)
+    thread.tell("hold")
+    run = thread.start("crew", {"order": "7"})
+    thread.until_it("began booking")
+    thread.client.runs.cancel(thread.id, run)
+    assert thread.ended(run)["status"] == "interrupted"
+    thread.untell("hold")
+    assert thread.run_of("crew", {"order": "8"})["status"] == "success"
+    assert thread.values() == LETTER

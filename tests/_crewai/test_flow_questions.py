@@ -85,6 +85,16 @@ def test_feedback_outlives_the_host(desk: Desk) -> None:
     assert (thread.did()["began"], thread.did()["drafted"], thread.did()["sent"]) == (1, 1, 1)
 
 
+def test_a_provider_of_the_flows_own_is_called_once_and_its_persistence_is_the_threads(desk: Desk) -> None:
+    thread = DeskThread(desk)
+    thread.run_of("Notified", {})
+    assert [one["value"]["output"] for one in thread.questions()] == ["a draft"]
+    assert thread.answer("Notified", "fine")["status"] == "success"
+    assert thread.values() == {"said": "fine", "of": "a draft", "n": 1}
+    assert thread.did() == {"notified": 1}
+    assert "the flow's Elsewhere is replaced by ThreadPersistence" in desk.hosts[-1].log.read_text()
+
+
 def test_ask_is_a_question_too(desk: Desk) -> None:
     thread = DeskThread(desk)
     thread.run_of("Asked", {})

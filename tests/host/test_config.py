@@ -210,6 +210,16 @@ def test_agents_can_come_from_the_environment(tmp_path: Path) -> None:
     assert "agents.a.entrypoint?" in refused(tmp_path, environ={"AGENTVISOR_AGENTS": '{"a": {"entrypont": "a:b"}}'})
 
 
+def test_an_agent_has_the_hosts_variables_that_it_names_and_its_own_count_more(tmp_path: Path) -> None:
+    agent = {"entrypoint": "pkg:run", "inherit_env": ["API_KEY", "MODEL", "UNSET"], "env": {"MODEL": "mine"}}
+    environ = {"API_KEY": "k", "MODEL": "theirs", "OTHER": "secret"}
+    assert load(tmp_path, {"agents": {"a": agent}}, environ=environ).agents["a"].env == {
+        "API_KEY": "k",
+        "MODEL": "mine",
+    }
+    assert load(tmp_path, {"agents": {"a": "pkg:run"}}, environ=environ).agents["a"].env == {}
+
+
 def test_an_unmodified_langgraph_project_loads(tmp_path: Path) -> None:
     (tmp_path / "packages" / "shared" / "src").mkdir(parents=True)
     (tmp_path / ".env").write_text("# keys\nexport A=1 # one\nB='two # 2'\nC=\"x\\ny\"\nD=\n")

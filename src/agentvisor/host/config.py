@@ -67,7 +67,7 @@ def load_config(
         _put(tree, value)
         origins[".".join(value.path)] = value.origin
     try:
-        return _placed(Config.model_validate(tree))
+        return _placed(Config.model_validate(tree), environ)
     except ValidationError as error:
         raise ConfigError("\n".join(_complaints(error, origins))) from error
 
@@ -216,12 +216,17 @@ def _upwards(path: str) -> Iterator[str]:
         path = path.rpartition(".")[0]
 
 
-def _placed(config: Config) -> Config:
-    """With every path absolute, so that nothing depends on the working folder after this."""
+def _placed(config: Config, environ: Mapping[str, str]) -> Config:
+    """With every path absolute and every variable read: nothing depends on folder or environment after this."""
     base = config.base_dir
-    agents = {name: _placed_agent(name, agent, base) for name, agent in config.agents.items()}
+    agents = {name: _placed_agent(name, _with_inherited(agent, environ), base) for name, agent in config.agents.items()}
     dev = config.dev.model_copy(update={"data_dir": base / config.dev.data_dir.expanduser()})
     return config.model_copy(update={"agents": agents, "dev": dev})
+
+
+def _with_inherited(agent: AgentConfig, environ: Mapping[str, str]) -> AgentConfig:
+    inherited = {name: environ[name] for name in agent.inherit_env if name in environ}
+    return agent.model_copy(update={"env": inherited | agent.env})
 
 
 def _placed_agent(name: str, agent: AgentConfig, base: Path) -> AgentConfig:

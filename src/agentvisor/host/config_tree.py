@@ -35,6 +35,11 @@ class AgentConfig(Section):
     env: dict[str, str] = Field(
         default_factory=dict, repr=False, description="Environment variables of the agent's process."
     )
+    inherit_env: list[str] = Field(
+        default_factory=list[str],
+        description="Names of the host's own environment variables that the agent's process has too (an API key); of "
+        "the others it has PATH, HOME, the locale and their like only.",
+    )
     python_path: list[Path] = Field(
         default_factory=list[Path], description="Folders that the agent imports from, besides that of this file."
     )

@@ -3,9 +3,10 @@
 import threading
 
 from crewai import Crew
+from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.flow import Flow, and_, listen, or_, router, start
 from crewai.flow.human_feedback import human_feedback
-from crewai.flow.persistence import persist
+from crewai.flow.persistence import FlowPersistence, persist
 from crews import Order, clerk, desk_tasks
 from pydantic import BaseModel
 
@@ -95,6 +96,40 @@ class Persisted(Flow[Count]):
     def count(self):
         self.state.n += 1
         return {"n": self.state.n, "id": self.state.id}
+
+
+class Notifier:
+    """A provider that tells people, and does not wait."""
+
+    def request_feedback(self, context, flow):
+        effect("notified")
+        raise HumanFeedbackPending(context=context)
+
+
+class Elsewhere(FlowPersistence):
+    def init_db(self):
+        """Nothing."""
+
+    def save_state(self, flow_uuid, method_name, state_data):
+        effect("saved elsewhere")
+
+    def load_state(self, flow_uuid):
+        return None
+
+
+@persist(Elsewhere())
+class Notified(Flow[Count]):
+    """Has a provider and a persistence of its own."""
+
+    @start()
+    @human_feedback(message="Good?", provider=Notifier())
+    def draft(self):
+        self.state.n += 1
+        return "a draft"
+
+    @listen(draft)
+    def told(self, feedback):
+        return {"said": feedback.feedback, "of": feedback.output, "n": self.state.n}
 
 
 class Asked(Flow):

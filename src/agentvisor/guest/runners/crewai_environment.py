@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 QUIET = {
@@ -29,13 +27,17 @@ def set_environment(run_id: str) -> None:
         os.environ.setdefault(name, value)
     if not Path(os.environ.get(STORAGE, _PREFIX)).name.startswith(_PREFIX):
         return
-    folder = Path(os.environ.get(WORKSPACE) or tempfile.gettempdir()) / f"{_PREFIX}{run_id}"
-    shutil.rmtree(folder, ignore_errors=True)
+    parent = os.environ.get(WORKSPACE) or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 (named by the run)
+    folder = Path(parent) / f"{_PREFIX}{run_id}"
+    _remove(folder, os.getpid())
     atexit.register(_remove, folder, os.getpid())
     os.environ[STORAGE] = str(folder)
 
 
 def _remove(folder: Path, owner: int) -> None:
     # A forked process inherits what is to be done at exit.
-    if os.getpid() == owner:
+    if os.getpid() == owner and folder.exists():
+        # Not before it is needed: every agent's process comes by here.
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
