@@ -13,7 +13,7 @@ from strands.multiagent.graph import Graph
 from tests.support.strands_thread import StrandsThread
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.guest.runners.strands_run import RunFailed
+from agentvisor.guest.runners.strands_result import RunFailed
 from agentvisor.testing import call
 from agentvisor.testing.strands import ScriptedModel
 

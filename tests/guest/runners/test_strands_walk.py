@@ -10,7 +10,7 @@ from strands import Agent, ToolContext, tool
 from tests.support.strands_thread import StrandsThread
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.guest.runners.strands_run import RunFailed
+from agentvisor.guest.runners.strands_result import RunFailed
 from agentvisor.testing import call
 from agentvisor.testing.strands import ScriptedModel
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from strands import Agent
 from strands.agent import AgentResult
-from strands.multiagent.base import MultiAgentResult, Status
+from strands.multiagent.base import Status
 from strands.types.exceptions import EventLoopException, SessionException, SnapshotException
 from strands.types.session import decode_bytes_values
 
@@ -21,20 +21,15 @@ from agentvisor._strands.envelope import ENDED, UNDER_WAY, Owner, Phase, Saved, 
 from agentvisor._strands.giving import prompt_of
 from agentvisor._strands.node_scope import scope_nodes
 from agentvisor._strands.output import agent_outcome, orchestrator_outcome, output_of
-from agentvisor._strands.parts import Subject, agents_of, has_failed, load_agent, load_orchestrator, owner_of
+from agentvisor._strands.parts import Subject, agents_of, load_agent, load_orchestrator, owner_of
 from agentvisor._strands.saving import Saving, saving
 from agentvisor._strands.tool_scope import ToolScope
 from agentvisor._strands.tool_task import ToolTasks
 from agentvisor._strands.turns import State
 from agentvisor.core.errors import AgentVisorError, InvalidInput
 from agentvisor.guest.runners.strands_order import Ended, Host, Order
+from agentvisor.guest.runners.strands_result import Result, RunFailed, is_interrupted, raise_failure
 from agentvisor.protocol.metadata import Json
-
-Result = AgentResult | MultiAgentResult
-
-
-class RunFailed(Exception):
-    """A graph or swarm has come to status "failed" without an exception, or an earlier attempt has failed already."""
 
 
 class Run:
@@ -169,7 +164,7 @@ class Run:
             result = await self._result(prompt)
             if result is None:
                 return Ended()
-            _raise_failure(subject, result)
+            raise_failure(subject, result)
             return await self._keep(saves, result)
         except Exception as error:  # noqa: BLE001 (it is raised again)
             # What the user's tools, hooks or model have raised, without what Strands wraps around it.
@@ -214,7 +209,7 @@ class Run:
             outcome = agent_outcome(state, result.stop_reason, shown)
         else:
             outcome = orchestrator_outcome(state, result.status.value)
-        if not _is_interrupted(result):
+        if not is_interrupted(result):
             return await self._finish(latest, state, outcome)
         paused = replace(latest, phase=Phase.PAUSED, state=state, results={}, outcome=outcome)
         await self._save(ENDED, paused)
@@ -234,22 +229,3 @@ class Run:
             # They were answered, or given up: whatever becomes of this run, nobody can answer them again.
             self._asks = False
             self._host.report([])
-
-
-def _is_interrupted(result: Result) -> bool:
-    if isinstance(result, AgentResult):
-        return result.stop_reason == "interrupt"
-    return result.status is Status.INTERRUPTED
-
-
-def _raise_failure(subject: Subject, result: Result) -> None:
-    """A graph or swarm may end as failed without raising anything: at a limit, and a swarm always."""
-    if isinstance(subject, Agent) or isinstance(result, AgentResult) or not has_failed(subject):
-        return
-    for node in result.results.values():
-        if isinstance(node.result, Exception):
-            raise node.result
-    raise RunFailed(
-        f"the {owner_of(subject)} ended with status failed: a node was cancelled, or a limit was reached (of node "
-        "executions, handoffs, iterations or time, which count over all runs of one task)"
-    )
