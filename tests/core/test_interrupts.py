@@ -59,6 +59,15 @@ def test_what_is_reported_again_keeps_its_deadline_unless_it_was_answered() -> N
     assert renewed({}, again, ()) == again
 
 
+def test_what_a_framework_reports_has_the_kind_and_terms_that_its_question_was_noted_with() -> None:
+    bare = Interrupt("i1", "question", b'"sure?"', run_id="r1")
+    one = paused(NOTE, Note(replace(ONE, value=b"")), Report((bare,), takes_input=False))
+    assert one.store.interrupts.reported["i1"] == replace(bare, kind="approval", terms=TERMS)
+    assert set(one.store.interrupts.noted) == {"n1"}
+    one.store.interrupts.report(Report((bare,), takes_input=False))
+    assert one.store.interrupts.reported["i1"].terms == TERMS, "what is asked again keeps them"
+
+
 def test_a_deadline_is_over_for_what_nobody_answers() -> None:
     one = paused(REPORT, NOTE)
     assert one.next_deadline_ms() == 1_000

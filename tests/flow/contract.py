@@ -69,7 +69,7 @@ FRAMEWORKS = [
         kept="['heard'][0]['what']",
     ),
     Framework("strands", lambda text: text, lambda values: str(values["text"]), _texts, kept="kept"),
-    Framework("adk", lambda text: text, lambda values: str(values["said"][-1]["text"]), _chunks),
+    Framework("adk", lambda text: text, str, _chunks),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
 
