@@ -4,7 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
-FAST := not flow and not slow
+FAST := not flow and not slow and not thorough
+REST := not slow and (flow or thorough)
 # CrewAI has an environment of its own: its releases do not go together with those of google-adk and with pydantic's.
 CREWAI := .venv-crewai
 CREWAI_STAMP := $(CREWAI)/.installed
@@ -51,7 +52,7 @@ check: lint
 # where another thread of the test, a host's, prints a traceback at that moment. The run would end at its first failure.
 # What fails beside others has to pass three times alone (docs/decisions/0011).
 test: check
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "not slow and flow" --tb=native || $(BIN)/python scripts/run_alone.py $$?
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "$(REST)" --tb=native || $(BIN)/python scripts/run_alone.py $$?
 	$(MAKE) test-crewai
 
 $(CREWAI_STAMP): pyproject.toml

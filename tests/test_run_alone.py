@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 BARE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """Without plug-ins, a pytest starts in a third of the time."""
 SCRIPT = Path(__file__).parents[1] / "scripts" / "run_alone.py"

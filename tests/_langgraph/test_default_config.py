@@ -1,7 +1,10 @@
 """`graph.invoke({...})` without a config runs on the run's own thread, wherever in the agent process it is called."""
 
+import pytest
 from tests.client.agent_process import run_agent
 from tests.client.store_double import StoreDouble
+
+pytestmark = pytest.mark.thorough
 
 GRAPH = """
 import asyncio, contextvars, threading

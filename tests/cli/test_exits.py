@@ -13,6 +13,8 @@ from agentvisor.cli.exits import EXIT_CODES, exit_code, told
 from agentvisor.core.errors import ERRORS, AgentVisorError, NotFound
 from agentvisor.host.config import ConfigError
 
+pytestmark = pytest.mark.thorough
+
 
 def test_every_error_of_the_tree_has_its_code() -> None:
     assert set(EXIT_CODES) == {*ERRORS.values(), ConfigError}

@@ -17,6 +17,8 @@ from agentvisor.core.thread import Close, Source, Step, Thread
 from agentvisor.protocol.threads import spec_from_message, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2
 
+pytestmark = pytest.mark.thorough
+
 IDS = st.sampled_from("abcd")
 OPEN = st.integers(0, 3)
 

@@ -27,6 +27,8 @@ from agentvisor.core.store import Store
 from agentvisor.host.blob_shelf import BlobShelf
 from agentvisor.protocol.stores import store_from_message, store_to_message
 
+pytestmark = pytest.mark.thorough
+
 EXAMPLES = settings(max_examples=300, deadline=None)
 
 

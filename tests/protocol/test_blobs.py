@@ -17,6 +17,8 @@ from agentvisor.protocol.blobs import Limits, Stored, blob_key, decode, encode, 
 from agentvisor.protocol.compression import compress, decompress
 from agentvisor.protocol.v1 import store_pb2
 
+pytestmark = pytest.mark.thorough
+
 LIMITS = Limits()
 MAX = 1 << 30
 

@@ -11,6 +11,8 @@ import pytest
 
 from agentvisor.testing import plugin
 
+pytestmark = pytest.mark.thorough
+
 HEAVY = ("agentvisor.host", "agentvisor.guest", "grpc", "google.protobuf", "temporalio", "httpx", "psutil", "pydantic")
 
 

@@ -29,6 +29,8 @@ from agentvisor.guest.user_traceback import UserTraceback
 from agentvisor.testing import call
 from agentvisor.testing.script import InvalidHistory
 
+pytestmark = pytest.mark.thorough
+
 JSON_OF: dict[str, Any] = {"configurable": {"user_id": "ann"}}
 
 

@@ -15,6 +15,8 @@ from tests.guest.runners.adk_running import Thread
 
 from agentvisor.testing import call
 
+pytestmark = pytest.mark.thorough
+
 ANSWERS = {"confirmation": True, "result": "sent", "input": {"n": 1}}
 
 
