@@ -21,7 +21,6 @@ def task(command: object = None, *answers: str) -> AgentTask:
     "command, ids, answers",
     [
         (None, [], {}),
-        ({"update": {"a": 1}}, [], {}),
         ({"resume": "yes"}, ["a"], {"a": "yes"}),
         ({"resume": None}, ["a"], {"a": None}),
         ({"resume": {"decisions": [1]}}, ["a"], {"a": {"decisions": [1]}}),
@@ -30,6 +29,12 @@ def task(command: object = None, *answers: str) -> AgentTask:
 )
 def test_answers_come_by_id_whatever_the_caller_wrote(command: object, ids: list[str], answers: dict[str, Any]) -> None:
     assert answers_of(task(command, *ids)) == answers
+
+
+@pytest.mark.parametrize("command", [{"update": {"a": 1}}, {"goto": "node"}, {"resume": "yes", "update": {}}])
+def test_what_only_a_graph_can_do_is_refused(command: object) -> None:
+    with pytest.raises(InvalidInput, match="only a LangGraph graph"):
+        answers_of(task(command, "a"))
 
 
 def test_an_answer_to_nothing_is_refused() -> None:

@@ -15,7 +15,12 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
 from agentvisor.core.weighing import unsheddable_bytes
 from agentvisor.protocol.convert import operation_from_bytes, operation_to_bytes
-from agentvisor.protocol.interrupts import seen_from_message, seen_to_message
+from agentvisor.protocol.interrupts import (
+    interrupts_from_message,
+    interrupts_to_message,
+    seen_from_message,
+    seen_to_message,
+)
 from agentvisor.protocol.stores import store_from_message, store_to_message
 
 TERMS = Terms(b'{"type": "string"}', 1_000, b'"no"')
@@ -161,3 +166,43 @@ def test_a_run_that_answers_a_graph_leaves_the_terms_of_the_others() -> None:
     one.close_attempt(Close(Ending.PAUSED), 7)
     one.begin_attempt(one.accept_run(spec("r3"), 8), 9)
     assert not one.store.interrupts.noted
+
+
+def begun(one: Thread, run_id: str, *answers: str) -> Thread:
+    """The same thread with a run that has begun, and brings these answers."""
+    run = one.accept_run(replace(spec(run_id), answers=answers, answers_graph=True, resumes=True), 10)
+    one.begin_attempt(run, 11)
+    return one
+
+
+@pytest.mark.parametrize("answers", [("n1",), ()], ids=["answers", "goes on"])
+def test_what_a_graph_asked_waits_as_before_where_the_run_that_goes_on_fails(answers: tuple[str, ...]) -> None:
+    for how in (Ending.AGENT_ERROR, Ending.CANCELLED):
+        one = begun(paused(NOTE), "r2", *answers)
+        assert one.next_deadline_ms() is None
+        assert interrupts_from_message(interrupts_to_message(one.store.interrupts)) == one.store.interrupts
+        one.close_attempt(Close(how), 20)
+        assert one.store.interrupts.noted == {"n1": NOTE.interrupt}
+        late = begun(paused(NOTE), "r2", *answers)
+        late.close_attempt(Close(how), 2_000)
+        assert late.store.interrupts.noted["n1"].terms == Terms(TERMS.schema), "it was overdue, and is not due again"
+
+
+def test_a_question_that_is_asked_again_keeps_its_deadline_and_one_that_is_answered_has_none() -> None:
+    again = Note(replace(NOTE.interrupt, terms=replace(TERMS, deadline_ms=9_000)))
+    for answers, deadline in ((), 1_000), (("n1",), 9_000):
+        one = begun(paused(NOTE), "r2", *answers)
+        one.apply([again], Source(), 12)
+        one.close_attempt(Close(Ending.PAUSED), 13)
+        assert one.next_deadline_ms() == deadline
+    one = begun(paused(NOTE), "r2", "n1")
+    one.close_attempt(Close(Ending.PAUSED), 13)
+    assert one.next_deadline_ms() is None
+
+
+def test_an_answer_goes_to_the_agent_that_asked() -> None:
+    one = paused(REPORT)
+    answering = replace(spec("r2"), answers=("i1",), resumes=True)
+    with pytest.raises(Conflict, match="was asked by agent"):
+        one.check_run(replace(answering, agent="another"))
+    one.check_run(answering)

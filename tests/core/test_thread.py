@@ -232,6 +232,17 @@ def test_an_unknown_or_finished_run_cannot_be_cancelled(run_id: str) -> None:
 # --- sessions --------------------------------------------------------------------------------------------------------
 
 
+def test_a_session_that_a_run_has_overtaken_ends_although_it_never_began() -> None:
+    for handed_over in (False, True):
+        one = running(run_id="s1", kind=RunKind.SESSION)[0]
+        if handed_over:
+            one.close_attempt(Close(Ending.HANDOVER, host_queue="q"), 3)
+        one.accept_run(spec("r1"), 4)
+        assert one.session_must_yield()
+        assert one.close_attempt(Close(Ending.NOT_STARTED), 5).step is Step.FINISHED
+        assert one.next_run() is one.runs[RunId("r1")]
+
+
 def test_a_session_leaves_no_record_and_is_never_restarted() -> None:
     for ending in (Ending.COMPLETED, Ending.HOST_GONE, Ending.HOST_STOPPED, Ending.CANCELLED):
         one, _, _ = running(run_id="s1", kind=RunKind.SESSION)

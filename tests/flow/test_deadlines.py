@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 from tests.flow.conftest import DESKS, Project
 from tests.flow.desks import Desk, asking
@@ -98,3 +99,18 @@ def test_answers_and_deadlines_outlive_everything_that_is_killed(
     assert desk.client.runs.join(desk.id, ended["run_id"]) == {"answers": {"b": 1, "a": 2}}
     until(lambda: late.did()["first took default"] == 1, seconds=30, pause=0.1)
     assert len(late.records()) == 1
+
+
+def test_writes_from_outside_do_not_put_a_deadline_off(desk: Desk) -> None:
+    asking(desk, "plain", deadline=1.5)
+    written = 0
+
+    def is_closed() -> bool:
+        nonlocal written
+        written += 1
+        at = f"{desk.host.url}/threads/{desk.id}/thread-state/written"
+        httpx.put(at, json={"value": written}, timeout=30)
+        return desk.records() == []
+
+    until(is_closed, seconds=60, pause=0.3)
+    assert desk.client.runs.list(desk.id)[0]["status"] == "timeout"

@@ -103,8 +103,14 @@ class AgentSaves:
         return {block["toolUse"]["toolUseId"] for block in last["content"] if "toolUse" in block} if last else set()
 
     async def _store(self, saved: Saved) -> None:
-        self.latest = saved
-        await self._save(UNDER_WAY, saved)
+        # At once: of tools that end together each adds its result to the others'.
+        before, self.latest = self.latest, saved
+        try:
+            await self._save(UNDER_WAY, saved)
+        except BaseException:
+            if self.latest is saved:
+                self.latest = before
+            raise
 
 
 class NodeSaves:

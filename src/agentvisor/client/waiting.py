@@ -68,6 +68,9 @@ def answers_of(task: AgentTask) -> dict[str, Json]:
     """
     spec = task.spec
     command: object = json.loads(spec.command) if spec.command else None
+    if isinstance(command, dict) and (others := {"update", "goto"}.intersection(cast("dict[str, object]", command))):
+        named = " and ".join(f"command.{one}" for one in sorted(others))
+        raise InvalidInput(f"{named}: only a LangGraph graph can be updated, or sent to a node", field="command")
     if not isinstance(command, dict) or "resume" not in command:
         return {}
     resume = cast("Json", command["resume"])
@@ -97,8 +100,12 @@ def terms(schema: Json | None, deadline: float | None, on_deadline: OnDeadline, 
         raise InvalidInput(f'on_deadline is "cancel" or "answer", not {on_deadline!r}', field="on_deadline")
     if deadline is None and on_deadline == "answer":
         raise InvalidInput('on_deadline="answer" needs a deadline, in seconds', field="deadline")
-    if deadline is not None and not 0 < deadline <= MOST_SECONDS:
-        raise InvalidInput(f"a deadline is a number of seconds from now, not {deadline!r}", field="deadline")
+    if default_answer is not None and on_deadline != "answer":
+        raise InvalidInput('a default_answer is given where on_deadline="answer"', field="default_answer")
+    if deadline is not None and not _is_time(deadline):
+        raise InvalidInput(
+            f"a deadline is a number of seconds from now, at most {MOST_SECONDS}, not {deadline!r}", field="deadline"
+        )
     if schema is None and deadline is None:
         return None
     return Terms(
@@ -106,6 +113,10 @@ def terms(schema: Json | None, deadline: float | None, on_deadline: OnDeadline, 
         deadline_after_ms=0 if deadline is None else max(1, int(deadline * 1000)),
         default_answer=dump(default_answer, "the default answer") if on_deadline == "answer" else None,
     )
+
+
+def _is_time(deadline: object) -> bool:
+    return isinstance(deadline, int | float) and not isinstance(deadline, bool) and 0 < deadline <= MOST_SECONDS
 
 
 def note(

@@ -47,6 +47,13 @@ def check_answers(store: Store, runs: Runs, spec: RunSpec, seen: Seen | None) ->
                 run_id=answered[one],
             )
         if one in here:
+            asker = runs.get(RunId(here[one].run_id))
+            if asker is not None and asker.spec.agent != spec.agent:
+                raise Conflict(
+                    f"interrupt {_short(one)} was asked by agent {asker.spec.agent!r}: its answer goes there, not to "
+                    f"{spec.agent!r}",
+                    interrupt_id=_short(one),
+                )
             continue
         if seen is None or one not in seen.waiting or one in store.interrupts.closed or has_closed(store):
             raise stale(one)

@@ -81,6 +81,10 @@ class Interrupts:
     takes_input: bool = True
     """False: new input would lose or break what the framework holds while one waits."""
     noted: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
+    aside: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
+    """While a run without answers is under way: notes of what it found waiting, and may ask again."""
+    answered: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
+    """While a run with answers is under way: notes of what it answers, which waits again where the run fails."""
     closed: dict[str, None] = field(default_factory=dict[str, None])
     """Given up, or past their deadlines."""
     closed_at: str = ""
@@ -89,7 +93,8 @@ class Interrupts:
     """The framework still holds what was given up: its runner makes it forget, and says so with its next report."""
 
     def __bool__(self) -> bool:
-        return bool(self.reported or self.noted or self.closed or self.closed_at or self.forgotten)
+        notes = self.noted or self.aside or self.answered
+        return bool(self.reported or notes or self.closed or self.closed_at or self.forgotten)
 
     def report(self, report: Report) -> None:
         self.reported = {one.id: self._with_terms(one) for one in report.interrupts}
@@ -100,30 +105,42 @@ class Interrupts:
 
     def _with_terms(self, reported: Interrupt) -> Interrupt:
         """A framework tells what waits, and has no room for what else `agentvisor.interrupt` was given."""
-        known = self.noted.pop(reported.id, None) or self.reported.get(reported.id)
+        known = self.noted.pop(reported.id, None) or self.aside.pop(reported.id, None)
+        known = known or self.reported.get(reported.id)
         if known is None:
             return reported
         return replace(reported, kind=known.kind, terms=known.terms if reported.terms == NO_TERMS else reported.terms)
 
     def note(self, note: Note) -> None:
-        self.noted.setdefault(note.interrupt.id, note.interrupt)
-        self.closed.pop(note.interrupt.id, None)
+        asked = note.interrupt.id
+        self.noted.setdefault(asked, self.aside.pop(asked, note.interrupt))
+        self.answered.pop(asked, None)
+        self.closed.pop(asked, None)
 
     def begin(self, answers: Iterable[str], *, abandons: bool) -> None:
         """A run begins that brings these answers; one without any begins anew, and a graph will ask again."""
-        answered = list(answers)
-        for one in answered:
-            self.noted.pop(one, None)
-        if not answered:
-            self.noted.clear()
+        given = list(answers)
+        if given:
+            self.answered = {one: self.noted.pop(one) for one in given if one in self.noted}
+        else:
+            self.noted, self.aside = {}, self.noted
         if abandons:
+            self.aside = {}
             self._close([*self.reported])
             self.reported, self.takes_input, self.forgotten = {}, True, True
 
     def paused(self) -> None:
         """A run has ended with a question: whatever waits now was asked, or asked again, in that run."""
+        self.aside, self.answered = {}, {}
         self.closed.clear()
         self.closed_at = ""
+
+    def failed(self, now_ms: int) -> None:
+        """A run has ended otherwise: what it found waiting, waits as before; what is overdue by now, without an end."""
+        for one in (*self.aside.values(), *self.answered.values()):
+            terms = Terms(one.terms.schema) if 0 < one.terms.deadline_ms <= now_ms else one.terms
+            self.noted.setdefault(one.id, replace(one, terms=terms))
+        self.aside, self.answered = {}, {}
 
     def close(self, questions: Iterable[str], head: str) -> None:
         """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at its head."""
@@ -144,7 +161,8 @@ class Interrupts:
 
     @property
     def stored_bytes(self) -> int:
-        records = (*self.reported.values(), *self.noted.values())
+        noted = (*self.noted.values(), *self.aside.values(), *self.answered.values())
+        records = (*self.reported.values(), *noted)
         closed = len(self.closed_at) + sum(len(one) + 4 for one in self.closed)
         return sum(one.stored_bytes for one in records) + closed
 

@@ -9,19 +9,19 @@ MAX_KEY = 256
 
 
 def checked_key(key: object, what: str) -> str:
-    """The key; `InvalidInput` where it is not a text of 1 to 256 characters."""
+    """The key; `InvalidInput` where it is not a text of 1 to 256 characters, or has a part . or .. between slashes."""
     if not isinstance(key, str):
         raise InvalidInput(f"{what} is a string, not {type(key).__name__}", field="key")
     if not key:
         raise InvalidInput(f"{what} is empty: it has 1 to {MAX_KEY} characters", field="key")
-    return _checked(key, what, "key")
+    return _without_dots(_checked(key, what, "key"), what, "key")
 
 
 def checked_scope(scope: object) -> str:
     """The name space of a key; `InvalidInput` where it is not a text of up to 256 characters."""
     if not isinstance(scope, str):
         raise InvalidInput(f"scope is a string, not {type(scope).__name__}", field="scope")
-    return _checked(scope, "scope", "scope")
+    return _without_dots(_checked(scope, "scope", "scope"), "scope", "scope")
 
 
 def _checked(text: str, what: str, field: str) -> str:
@@ -31,4 +31,11 @@ def _checked(text: str, what: str, field: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput(f"{what} {text!r} is not valid Unicode text", field=field) from None
+    return text
+
+
+def _without_dots(text: str, what: str, field: str) -> str:
+    if not {".", ".."}.isdisjoint(text.split("/")):
+        # Clients of HTTP resolve them before they send: a DELETE of ".." would be one of the thread.
+        raise InvalidInput(f"{what} {text[:40]!r} has a part that is . or .., which no URL can name", field=field)
     return text

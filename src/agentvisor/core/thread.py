@@ -39,6 +39,7 @@ _INTERRUPT = -3
 """Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
 _SMALL_INPUT = 4096
 """Bytes of a run: where one of no more does not fit, the thread is what is too large."""
+_SESSION_ENDS = (Ending.HOST_STOPPED, Ending.NOT_STARTED)
 ATTACH_OFFERS = 3
 """How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
 ATTACH_OFFERS_UNPOLLED = 1
@@ -293,8 +294,9 @@ class Thread:
             return Next(Step.ATTACH)
         self._record_end(run, close, now_ms)
         self.active = None
-        # A session lives where its client's calls arrive: it ends with its host, and the client opens another.
-        if consequence.follow is Follow.END or (close.ending is Ending.HOST_STOPPED and not run.is_agent):
+        # A session lives where its client's calls arrive: it ends with its host, and the client opens another. One that
+        # was cancelled before it began (a run came) ends too: it would be cancelled again in the same task, for ever.
+        if consequence.follow is Follow.END or (close.ending in _SESSION_ENDS and not run.is_agent):
             self._end(run, consequence.status, close, now_ms)
             return Next(Step.FINISHED)
         if run.cancel_requested:  # CANCELKEEP, CANCARRY
@@ -311,7 +313,7 @@ class Thread:
     def _offer_again(self, active: Active, close: Close) -> bool:
         """REATTACH, NOTSTARTED: a token that nobody took is offered to the same host again."""
         if close.ending is Ending.NOT_STARTED:
-            return True
+            return not self.session_must_yield()
         offers = ATTACH_OFFERS if close.polled else ATTACH_OFFERS_UNPOLLED
         if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < offers:
             active.attach_offers += 1
@@ -384,6 +386,8 @@ class Thread:
         run.updated_at_ms = now_ms
         if not run.is_agent:
             del self.runs[run.run_id]
+        elif run.attempts:
+            self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         self.touch(now_ms)
 
     # --- what waits for an answer ----------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentvisor.core.ids import RunId
 from agentvisor.core.interrupts import Interrupt, Interrupts, Note, Report, Seen, Terms
 from agentvisor.protocol.v1 import run_pb2, store_pb2
@@ -50,6 +52,8 @@ def interrupts_to_message(interrupts: Interrupts) -> store_pb2.Interrupts:
         reported=map(interrupt_to_message, interrupts.reported.values()),
         takes_input=interrupts.takes_input,
         noted=map(interrupt_to_message, interrupts.noted.values()),
+        aside=map(interrupt_to_message, interrupts.aside.values()),
+        answered=map(interrupt_to_message, interrupts.answered.values()),
         closed=interrupts.closed,
         closed_at=interrupts.closed_at,
         forgotten=interrupts.forgotten,
@@ -57,11 +61,15 @@ def interrupts_to_message(interrupts: Interrupts) -> store_pb2.Interrupts:
 
 
 def interrupts_from_message(message: store_pb2.Interrupts) -> Interrupts:
-    reported = {one.id: interrupt_from_message(one) for one in message.reported}
+    def by_id(messages: Iterable[store_pb2.Interrupt]) -> dict[str, Interrupt]:
+        return {one.id: interrupt_from_message(one) for one in messages}
+
     return Interrupts(
-        reported,
-        message.takes_input or not reported,
-        {one.id: interrupt_from_message(one) for one in message.noted},
+        by_id(message.reported),
+        message.takes_input or not message.reported,
+        by_id(message.noted),
+        by_id(message.aside),
+        by_id(message.answered),
         dict.fromkeys(message.closed),
         message.closed_at,
         message.forgotten,

@@ -1,5 +1,6 @@
 """Thread state over HTTP; and what threads with saves alone show."""
 
+import asyncio
 import uuid
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from tests.support.waiting import until
+
+from agentvisor.core.errors import InvalidInput
+from agentvisor.core.keys import checked_key
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -126,3 +130,32 @@ async def test_beside_a_run_it_is_read_and_not_changed(
     await ok(await http.put(at, json={"value": 2}))
     # A graph's state is what it was: thread state stands beside it.
     assert (await sdk.threads.get_state(thread))["values"]["log"] == ["worked", "waited"]
+
+
+async def test_a_write_and_a_run_at_the_same_moment_are_both_done(
+    sdk: LangGraphClient, http: httpx.AsyncClient
+) -> None:
+    # A session that a run overtakes before it has begun was begun again and again, for ever.
+    threads = [await new_thread(sdk) for _ in range(12)]
+
+    async def both(number: int, thread: str) -> None:
+        append = asyncio.create_task(
+            http.post(f"/threads/{thread}/thread-state/l/append", json={"item": 1}, timeout=60)
+        )
+        await asyncio.sleep(number * 0.004)
+        run = await sdk.runs.create(thread, "echo", input={"n": number})
+        await append
+        await sdk.runs.join(thread, run["run_id"])
+
+    await asyncio.gather(*(both(number, thread) for number, thread in enumerate(threads)))
+    for thread in threads:
+        assert (await sdk.threads.get(thread))["status"] == "idle"
+
+
+@pytest.mark.parametrize("key", ["..", "a/../b", "."])
+async def test_a_key_that_urls_cannot_name_is_refused(sdk: LangGraphClient, http: httpx.AsyncClient, key: str) -> None:
+    at = f"/threads/{await new_thread(sdk)}/thread-state/{key.replace('/', '%2F').replace('.', '%2E')}"
+    refused = await http.put(at, json={"value": 1})
+    assert refused.status_code in {405, 422}, refused.text
+    with pytest.raises(InvalidInput, match="which no URL can name"):
+        checked_key(key, "a key")

@@ -26,7 +26,7 @@ from agentvisor.guest.events import Events
 from agentvisor.guest.runners import adk_json
 from agentvisor.guest.runners.adk_app import app_of
 from agentvisor.guest.runners.adk_goes_on import GoesOn
-from agentvisor.guest.runners.adk_invocation import Invocation, append, gives_up, invocation_of
+from agentvisor.guest.runners.adk_invocation import Invocation, append, gives_up, invocation_of, keep
 from agentvisor.guest.runners.adk_lost_requests import lost_requests
 from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.runners.adk_sessions import RunSessions
@@ -89,6 +89,8 @@ class _Run:
         self._plugin.long_running = partial(self._sessions.add_started, key)
         async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
             try:
+                if answers and self._talk.waiting:
+                    await keep(self._task, answers, self._sessions, key)
                 await self._finish_calls(runner, key)
                 seen = await self._sessions.seen(key)
                 invocation = await invocation_of(self._task, answers, self._sessions, key, seen)

@@ -71,6 +71,17 @@ async def invocation_of(
     return Invocation(message)
 
 
+async def keep(task: AgentTask, answers: Mapping[str, Json], sessions: RunSessions, key: SessionKey) -> None:
+    """Keep what was answered, where the run may end with another question before ADK is given it."""
+    stored = await sessions.seen(key)
+    taken = _answered_by(stored, task.run_id)
+    questions = open_questions(stored.events) if stored else []
+    brought = [(one, answers[one.id]) for one in questions if one.id in answers and one.id not in taken]
+    for question, answer in brought:
+        question.check(answer)
+    await sessions.keep_answers(key, brought)
+
+
 def gives_up(task: AgentTask, stored: StoredSession) -> bool:
     """Whether the run begins anew: what waits is of no use to it."""
     return not task.spec.answers and _begun(stored, task.run_id) is None and task.spec.input not in (b"", b"null")

@@ -86,29 +86,32 @@ class ThreadWorkflow:
             if self._compaction_due():
                 self._continue_as_new()
             run = self._thread.next_run()
+            if run is None or not run.is_agent:
+                self._expire()
+                run = self._thread.next_run()
             if run is not None:
                 await self._drive(run)
-            else:
-                self._expire()
+
+    def _until_deadline(self, deadline_ms: int | None) -> timedelta | None:
+        return None if deadline_ms is None else timedelta(milliseconds=max(0, deadline_ms - _now_ms()) + 1)
 
     async def _until_something_is_due(self) -> None:
         """A run, upkeep, or the deadline of what waits for an answer; a thread that has failed waits for nothing."""
         deadline = None if self._thread.failure else self._thread.next_deadline_ms()
-        left = None if deadline is None else timedelta(milliseconds=max(0, deadline - _now_ms()) + 1)
         await self._until(
             lambda: (
                 self._thread.next_run() is not None
                 or self._compaction_due()
                 or (deadline is not None and self._thread.next_deadline_ms() != deadline)
             ),
-            left,
+            self._until_deadline(deadline),
         )
 
     def _expire(self) -> None:
         """Give the default answers of what is overdue; where there is one without, all that waits is closed."""
         thread, now = self._thread, _now_ms()
         overdue = thread.overdue(now)
-        if not overdue:
+        if not overdue or thread.failure:
             return
         asked = thread.asking_run(overdue[0])
         if asked is not None and all(one.terms.default_answer is not None for one in overdue):
@@ -167,7 +170,9 @@ class ThreadWorkflow:
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
         )
-        await self._until(lambda: handle.done() or self._stop_wanted(run))
+        # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
+        deadline = None if run.is_agent else self._thread.next_deadline_ms()
+        await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
         if not handle.done():
             self._compacting = not run.cancel_requested and self._compaction_due()
             handle.cancel()

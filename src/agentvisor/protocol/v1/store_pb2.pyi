@@ -1392,6 +1392,8 @@ class Interrupts(_message.Message):
     TAKES_INPUT_FIELD_NUMBER: _builtins.int
     NOTED_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
+    ASIDE_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
     CLOSED_AT_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
     takes_input: _builtins.bool
@@ -1408,6 +1410,12 @@ class Interrupts(_message.Message):
     def closed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Given up, or past their deadlines."""
 
+    @_builtins.property
+    def aside(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]:
+        """While a run is under way: notes of what it found waiting; and of what it answers."""
+
+    @_builtins.property
+    def answered(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
     def __init__(
         self,
         *,
@@ -1415,12 +1423,14 @@ class Interrupts(_message.Message):
         takes_input: _builtins.bool = ...,
         noted: _abc.Iterable[Global___Interrupt] | None = ...,
         closed: _abc.Iterable[_builtins.str] | None = ...,
+        aside: _abc.Iterable[Global___Interrupt] | None = ...,
+        answered: _abc.Iterable[Global___Interrupt] | None = ...,
         closed_at: _builtins.str = ...,
         forgotten: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "aside", b"aside", "closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
