@@ -69,7 +69,7 @@ def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> i
     if isinstance(state, dict):
         if not state.get("interrupts"):
             # What the run gave back: a plain agent's output is not what it has saved.
-            state["values"] = host.get(f"{place}/runs/{run_id}/join")
+            state["values"] = host.get(f"{place}/runs/{run_id}/join") or {}
         if quiet:
             print_json(state.get("values"))
         else:

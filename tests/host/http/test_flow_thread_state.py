@@ -143,7 +143,7 @@ async def test_a_write_and_a_run_at_the_same_moment_are_both_done(
             http.post(f"/threads/{thread}/thread-state/l/append", json={"item": 1}, timeout=60)
         )
         await asyncio.sleep(number * 0.004)
-        run = await sdk.runs.create(thread, "echo", input={"n": number})
+        run = await sdk.runs.create(thread, "plain", input={"n": number})
         await append
         await sdk.runs.join(thread, run["run_id"])
 

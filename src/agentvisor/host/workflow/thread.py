@@ -173,6 +173,8 @@ class ThreadWorkflow:
         # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
         deadline = None if run.is_agent else self._thread.next_deadline_ms()
         await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
+        if not handle.done() and not self._stop_wanted(run):
+            self._thread.request_cancel(run.run_id, _now_ms())  # its host sees why it has to end
         if not handle.done():
             self._compacting = not run.cancel_requested and self._compaction_due()
             handle.cancel()
