@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -41,6 +42,24 @@ def open_interrupts(state: Mapping[str, Json]) -> list[Interrupt]:
     kept = cast("Mapping[str, State]", interrupts_of(state).get("interrupts") or {})
     known = [Interrupt(id_, str(one.get("name")), one.get("reason"), one.get("response")) for id_, one in kept.items()]
     return [one for one in known if one.response is None]
+
+
+def repeated(state: Mapping[str, Json]) -> list[str]:
+    """Ids that two of the calls which wait have in common: Strands would give one answer to both."""
+    nodes = cast("Mapping[str, State]", state.get("nodes") or {})
+    tools = cast("Mapping[str, State]", state.get("tools") or {})
+    waiting = interrupts_of(state)
+    contexts = cast("Mapping[str, object]", waiting.get("context") or {})
+    asked_by_nodes = Counter[str]()
+    for context in contexts.values():
+        if isinstance(context, dict):
+            asked_by_nodes.update(cast("list[str]", cast("State", context).get("interrupt_ids") or []))
+    pending = cast("State", waiting.get("pending_tool_execution") or {})
+    message = cast("State", pending.get("assistant_message") or {})
+    blocks = cast("list[State]", message.get("content") or [])
+    calls = Counter(str(cast("State", one["toolUse"])["toolUseId"]) for one in blocks if "toolUse" in one)
+    found = [id_ for id_, count in (*asked_by_nodes.items(), *calls.items()) if count > 1]
+    return found + [id_ for part in (*nodes.values(), *tools.values()) for id_ in repeated(part)]
 
 
 def _place(id_: str, state: Mapping[str, Json], node: str) -> dict[str, Json]:

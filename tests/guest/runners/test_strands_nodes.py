@@ -10,6 +10,7 @@ from strands.multiagent.graph import Graph
 from tests.support.strands_thread import StrandsThread
 
 from agentvisor.core.errors import IncompatibleState, InvalidInput
+from agentvisor.guest.runners.strands_result import RunFailed
 from agentvisor.testing import call
 from agentvisor.testing.strands import ScriptedModel
 
@@ -372,3 +373,46 @@ async def test_an_agent_that_is_a_tool_of_a_node_is_asked_in() -> None:
     ended = await thread.run(answers={thread.waiting[0].id: "yes"})
     assert ended is not None
     assert done == ["a", "deep yes", "c"]
+
+
+@tool(context=True)
+def approve(note: str, tool_context: ToolContext) -> str:
+    """Approve."""
+    done.append(f"{note} {tool_context.interrupt('approve', reason=note)}")
+    return note
+
+
+async def test_one_answer_never_counts_for_two_calls_that_have_the_same_id() -> None:
+    def graph() -> Graph:
+        builder = GraphBuilder()
+        for name in ("a", "b"):
+            # Both models name their first call call_1_1, and both tools ask by the same name.
+            model = ScriptedModel([call("approve", note=name), f"{name} is done."])
+            builder.add_node(Agent(name=name, model=model, tools=[approve], callback_handler=None), name)
+        builder.set_execution_timeout(60)
+        return builder.build()
+
+    thread = StrandsThread(graph)
+    for given in ("Go.", "Again."):
+        with pytest.raises(RunFailed, match="one answer would count for both"):
+            await thread.run(given)
+    with pytest.raises(InvalidInput, match="nothing to go on with"):
+        await thread.run()
+    assert (thread.waiting, done) == ([], [])
+
+
+async def test_nor_for_two_calls_of_one_reply() -> None:
+    class Named(ScriptedModel):
+        """Takes a tool's name for its id."""
+
+        async def stream(self, *args: Any, **options: Any) -> Any:
+            async for event in super().stream(*args, **options):
+                if "contentBlockStart" in event and "toolUse" in event["contentBlockStart"]["start"]:
+                    event["contentBlockStart"]["start"]["toolUse"]["toolUseId"] = "ask"
+                yield event
+
+    script = [[call("ask", note="x"), call("ask", note="y")], "Done."]
+    thread = StrandsThread(lambda: Agent(model=Named(script), tools=[ask], callback_handler=None))
+    with pytest.raises(RunFailed, match="one answer would count for both"):
+        await thread.run("Go.")
+    assert (thread.waiting, done) == ([], [])

@@ -15,7 +15,7 @@ from strands.types.exceptions import EventLoopException, SessionException, Snaps
 from strands.types.session import decode_bytes_values
 
 from agentvisor._strands import turns
-from agentvisor._strands.asked import asked, open_interrupts
+from agentvisor._strands.asked import asked, open_interrupts, repeated
 from agentvisor._strands.beginning import Beginning, Given, beginning
 from agentvisor._strands.envelope import ENDED, UNDER_WAY, Owner, Phase, Saved, incompatible, read
 from agentvisor._strands.giving import prompt_of
@@ -211,6 +211,11 @@ class Run:
             outcome = orchestrator_outcome(state, result.status.value)
         if not is_interrupted(result):
             return await self._finish(latest, state, outcome)
+        if shared := repeated(state):
+            raise RunFailed(
+                f"two calls that wait for an answer have the same id ({shared[0]}), so that one answer would count for "
+                "both: the model, or what makes its tool-use ids, has to give each call an id of its own"
+            )
         paused = replace(latest, phase=Phase.PAUSED, state=state, results={}, outcome=outcome)
         await self._save(ENDED, paused)
         self._host.report(asked(result.interrupts or [], state))
