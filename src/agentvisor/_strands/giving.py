@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import cast
 
@@ -54,7 +55,7 @@ def _listed(blocks: list[dict[str, Json]], *, for_agent: bool) -> list[dict[str,
     for block in blocks:
         if not any(name in known for name in block):
             raise InvalidInput(f"the input has a block with {', '.join(block) or 'nothing'}: {HOW}", field="input")
-    return cast("list[dict[str, object]]", decode_bytes_values(blocks))
+    return cast("list[dict[str, object]]", decode_bytes_values([_with_bytes(block) for block in blocks]))
 
 
 def _message(given: Mapping[str, Json]) -> dict[str, object]:
@@ -73,7 +74,23 @@ def _message(given: Mapping[str, Json]) -> dict[str, object]:
         {"text": block["text"]} if cast("Mapping[str, Json]", block).get("type") == "text" else block
         for block in cast("list[dict[str, Json]]", content)
     ]
-    return {"role": role, "content": decode_bytes_values(plain)}
+    return {"role": role, "content": decode_bytes_values([_with_bytes(block) for block in plain])}
+
+
+def _with_bytes(value: Json) -> object:
+    """With the bytes of images and documents, `{"source": {"bytes": BASE64}}`; `InvalidInput` where they are none."""
+    if isinstance(value, list):
+        return [_with_bytes(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, object] = {name: _with_bytes(one) for name, one in value.items()}
+    source = value.get("source")
+    if isinstance(source, dict) and isinstance(text := source.get("bytes"), str):
+        try:
+            made["source"] = {**source, "bytes": base64.b64decode(text, validate=True)}
+        except ValueError as error:
+            raise InvalidInput(f"the bytes of an input's source are not base64: {error}", field="input") from error
+    return made
 
 
 def _shown(given: Json) -> str:

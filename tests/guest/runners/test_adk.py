@@ -24,6 +24,7 @@ from tests.guest.runners.adk_running import Thread
 
 from agentvisor.client import tool_scope
 from agentvisor.core.errors import InvalidInput
+from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.user_traceback import UserTraceback
 from agentvisor.testing import call
@@ -472,3 +473,8 @@ def test_a_long_running_tool_that_tells_of_its_progress_waits_all_the_same() -> 
     (asked,) = thread.channel.waiting
     assert thread.run(answers={asked["id"]: {"status": "done"}})[0] == "completed"
     assert DID.count("begun 1") == 1
+
+
+def test_an_empty_text_is_no_input() -> None:
+    with pytest.raises(InvalidInput, match="empty text"):
+        message_of("")

@@ -35,6 +35,8 @@ SHOWN = {
 def message_of(given: Json) -> types.Content:
     """The user's message: text, ADK's Content, a chat's `{"messages": [...]}` (its last), or any JSON as its text."""
     match given:
+        case "":
+            raise InvalidInput("the input is an empty text: ADK would ask the model with nothing", field="input")
         case str():
             return _text(given)
         case {"parts": list()}:
