@@ -16,7 +16,7 @@ JOBS ?= 2
 .PHONY: help setup lint check test test-lowest test-crewai demo proto bench bench-recovery torture effects-torture clean
 
 help:
-	@echo "make setup    create .venv and install AgentVisor with all that developing needs"
+	@echo "make setup    create .venv, and .venv-crewai (1 GB), with all that developing needs"
 	@echo "make check    lint, types, import contracts, fresh protocol, fast tests: under a minute"
 	@echo "make test     what CI runs: check, then the tests on real servers with real kills"
 	@echo "make test-crewai  the part of make test that needs CrewAI, in an environment of its own (1 GB)"
@@ -28,7 +28,8 @@ help:
 	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
-setup: $(STAMP)
+# After it nothing asks the network again, the tests of CrewAI included.
+setup: $(STAMP) $(CREWAI_STAMP)
 
 # The stamp is newer than pyproject.toml once everything is installed, so that nothing is asked of the network again.
 $(STAMP): pyproject.toml
