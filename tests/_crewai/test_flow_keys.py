@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,15 @@ def test_no_key_is_left_anywhere(desk: Desk, tmp_path_factory: pytest.TempPathFa
     # CrewAI's own checkpoints, which were asked for.
     assert [path for path in left if "checkpoint" in path.name or CANARY in path.name] == []
     assert not Path(".checkpoints").exists()
+
+
+def test_no_lock_is_left_in_the_temporary_folder(desk: Desk) -> None:
+    before = locks()
+    DeskThread(desk).run_of("keyed")
+    DeskThread(desk).run_of("Reviewed", {"topic": "tea"})
+    assert locks() == before
+
+
+def locks() -> set[Path]:
+    """CrewAI's own place for them."""
+    return set(Path(tempfile.gettempdir()).glob("crewai:*.lock"))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from crewai import Crew, CrewOutput
@@ -19,6 +21,7 @@ from agentvisor._crewai import feedback, plan
 from agentvisor._crewai.beginning import Order, progress_for
 from agentvisor._crewai.human_input import ThreadHumanInput
 from agentvisor._crewai.ledger import Ledger, Paused
+from agentvisor._crewai.locks import keep_locks_in
 from agentvisor._crewai.overlay import Overlay
 from agentvisor._crewai.persistence import ThreadPersistence, set_ledger
 from agentvisor._crewai.progress import KEY, from_json
@@ -29,6 +32,7 @@ from agentvisor.client.socketpair import Channel
 from agentvisor.guest import plain_json
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.runners.crewai_agent import AnyFlow, subject_of, with_our_persistence
+from agentvisor.guest.runners.crewai_environment import STORAGE
 from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome, StreamEvent, StreamEvents
 
@@ -36,6 +40,7 @@ from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome, StreamEvent, St
 def run_crewai(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
     """Run it on the run's thread: COMPLETED with its output, or PAUSED where a person is asked."""
     feedback.check()
+    keep_locks_in(Path(os.environ[STORAGE]))
     subject = subject_of(agent, task.entrypoint)
     ledger = Ledger(progress_for(_order(task, subject), from_json(checkpoint.load(key=KEY))), _save)
     if ledger.progress.ended:
