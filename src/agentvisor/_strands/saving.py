@@ -63,7 +63,7 @@ class AgentSaves:
         self._save = save
         self._input_left = 0
         self._tools = take_agent(agent)["tools"]
-        self.latest = run
+        self.latest = self._next = run
         agent.hooks.add_callback(BeforeInvocationEvent, self._count_input, order=HookOrder.SDK_LAST)
         # What the user's own hooks make of a message or a result is to be saved: they come first.
         agent.hooks.add_callback(MessageAddedEvent, self._added, order=HookOrder.SDK_LAST)
@@ -82,7 +82,7 @@ class AgentSaves:
                 return  # an input of several messages is in when all of them are
         state = self.state()
         self._tools = state["tools"]
-        await self._store(replace(self.latest, state=state, results={}))
+        await self._store(replace(self._next, state=state, results={}))
 
     async def _tool_ended(self, event: AfterToolCallEvent[Any]) -> None:
         """Keep the result of one of several tools that were called together: Strands adds one message for all."""
@@ -96,21 +96,17 @@ class AgentSaves:
             self._tools = {**self._tools, name: take_agent(inner)}
         result: Json = encode_bytes_values(event.result)
         state = {**take_alone(self._agent), "tools": self._tools}
-        await self._store(replace(self.latest, state=state, results={**self.latest.results, id_: result}))
+        await self._store(replace(self._next, state=state, results={**self._next.results, id_: result}))
 
     def _together(self) -> set[str]:
         last = self._agent.messages[-1] if self._agent.messages else None
         return {block["toolUse"]["toolUseId"] for block in last["content"] if "toolUse" in block} if last else set()
 
     async def _store(self, saved: Saved) -> None:
-        # At once: of tools that end together each adds its result to the others'.
-        before, self.latest = self.latest, saved
-        try:
-            await self._save(UNDER_WAY, saved)
-        except BaseException:
-            if self.latest is saved:
-                self.latest = before
-            raise
+        # Before it is stored: of tools that end together each adds its result to the others'.
+        self._next = saved
+        await self._save(UNDER_WAY, saved)
+        self.latest = saved
 
 
 class NodeSaves:
@@ -165,5 +161,6 @@ class NodeSaves:
             # A graph that is a node is over with this one, and its node is about to say so: stored in between, it would
             # begin anew.
             return
-        self.latest = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken, self._batches))
-        await self._save(UNDER_WAY, self.latest)
+        saved = replace(self.latest, state=take_orchestrator(self._orchestrator, self._taken, self._batches))
+        await self._save(UNDER_WAY, saved)
+        self.latest = saved

@@ -385,6 +385,27 @@ async def test_a_state_that_does_not_fit_is_one_error_and_stays() -> None:
     assert thread.stored == kept
 
 
+async def test_a_state_that_cannot_be_stored_ends_the_turn_as_any_error_does() -> None:
+    @tool(context=True)
+    def spoil(tool_context: ToolContext) -> str:
+        """Spoil the state."""
+        tool_context.agent.state.set("x", float("nan"))  # Strands takes it for JSON
+        return "spoilt"
+
+    def make() -> Agent:
+        return agent([call("pay", note="a"), call("spoil")], "Done.", "Hello.", tools=[pay, spoil])
+
+    thread = StrandsThread(make)
+    with pytest.raises(InvalidInput, match="nan"):
+        await thread.run("Go.")
+    assert thread.last("strands.run")["strands"]["phase"] == "failed"
+    thread.make = lambda: agent("Hello.", tools=[pay, spoil])
+    ended = await thread.run("Hi")
+    assert ended is not None
+    assert texts(thread) == ["user: Hi", "assistant: Hello."], "the failed turn is not in the next one"
+    assert done == ["a"]
+
+
 async def test_what_is_not_json_is_named() -> None:
     @tool
     def odd() -> dict[str, Any]:
