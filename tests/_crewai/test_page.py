@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.blocks import ROOT, blocks_of
-from tests.docs.reader import RULES, Reader
+from tests.docs.reader import RULES, Reader, reading
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("bash", "curl", "jq", "make")]
 
@@ -20,14 +20,8 @@ def test_every_block_is_of_a_kind_that_is_run_here() -> None:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Generator[Reader]:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    reader = Reader(folder)
-    try:
+    with reading(tmp_path / "project") as reader:
         yield reader
-    finally:
-        reader.close()
-        shutil.rmtree(folder / ".agentvisor", ignore_errors=True)
 
 
 def test_the_page_works_from_its_first_block_to_its_last(reader: Reader) -> None:

@@ -54,6 +54,8 @@ def test_the_host_says_whether_the_framework_still_holds_what_was_given_up() -> 
         (None, -1, "cancel", "deadline"),
         (None, float("nan"), "cancel", "deadline"),
         (None, 1e12, "cancel", "deadline"),
+        (None, True, "cancel", "deadline"),
+        (None, "5", "cancel", "deadline"),
         (None, None, "answer", "deadline"),
         (None, 5, "explode", "on_deadline"),
     ],
@@ -62,6 +64,11 @@ def test_terms_that_make_no_sense_are_refused(schema: Any, deadline: Any, on_dea
     with pytest.raises(InvalidInput) as refused:
         terms(schema, deadline, on_deadline, None)
     assert refused.value.details["field"] == field
+
+
+def test_a_default_answer_that_would_never_be_given_is_refused() -> None:
+    with pytest.raises(InvalidInput, match='on_deadline="answer"'):
+        terms(None, 5, "cancel", "no")
 
 
 def test_terms_are_sent_only_where_there_are_any() -> None:

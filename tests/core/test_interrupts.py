@@ -7,6 +7,7 @@ from tests.core.build import checkpoint, spec, thread
 
 from agentvisor.core.answering import CHANGED
 from agentvisor.core.applying import apply
+from agentvisor.core.deadlines import expire, next_deadline_ms, overdue
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import RunId
 from agentvisor.core.interrupts import Interrupt, Note, Report, Seen, Terms, renewed
@@ -75,19 +76,19 @@ def test_what_a_framework_reports_has_the_kind_and_terms_that_its_question_was_n
 
 def test_a_deadline_is_over_for_what_nobody_answers() -> None:
     one = paused(REPORT, NOTE)
-    assert one.next_deadline_ms() == 1_000
-    assert one.overdue(999) == []
-    assert [each.id for each in one.overdue(1_000)] == ["i1", "n1"]
+    assert next_deadline_ms(one) == 1_000
+    assert overdue(one, 999) == []
+    assert [each.id for each in overdue(one, 1_000)] == ["i1", "n1"]
     one.accept_run(replace(spec("r2"), answers=("i1",), resumes=True), 5)
-    assert [each.id for each in one.overdue(1_000)] == ["n1"]
+    assert [each.id for each in overdue(one, 1_000)] == ["n1"]
 
 
 def test_what_is_overdue_is_closed_with_all_that_waits() -> None:
     one = paused(REPORT, NOTE)
-    one.expire(one.overdue(1_000), 1_001)
+    expire(one, overdue(one, 1_000), 1_001)
     (run,) = one.runs.values()
     assert (run.status, run.error_type, one.status) == (RunStatus.TIMEOUT, "InterruptExpired", ThreadStatus.ERROR)
-    assert one.next_deadline_ms() is None
+    assert next_deadline_ms(one) is None
     assert one.store.interrupts.forgotten
     for id_ in ("i1", "n1"):
         with pytest.raises(Conflict):
@@ -104,9 +105,9 @@ def test_how_a_run_failed_is_not_forgotten_when_what_it_left_open_expires() -> N
     one = paused(REPORT)
     one.begin_attempt(one.accept_run(replace(spec("r2", resumes=True), answers=("i1",)), 5), 6)
     one.close_attempt(Close(Ending.AGENT_ERROR, "ValueError", "no"), 7)
-    assert [each.id for each in one.overdue(1_000)] == ["i1"]
-    one.expire(one.overdue(1_000), 1_001)
-    assert one.next_deadline_ms() is None
+    assert [each.id for each in overdue(one, 1_000)] == ["i1"]
+    expire(one, overdue(one, 1_000), 1_001)
+    assert next_deadline_ms(one) is None
     last = one.last_agent_run
     assert last is not None
     assert (last.status, last.error_type) == (RunStatus.ERROR, "ValueError")
@@ -179,7 +180,7 @@ def begun(one: Thread, run_id: str, *answers: str) -> Thread:
 def test_what_a_graph_asked_waits_as_before_where_the_run_that_goes_on_fails(answers: tuple[str, ...]) -> None:
     for how in (Ending.AGENT_ERROR, Ending.CANCELLED):
         one = begun(paused(NOTE), "r2", *answers)
-        assert one.next_deadline_ms() is None
+        assert next_deadline_ms(one) is None
         assert interrupts_from_message(interrupts_to_message(one.store.interrupts)) == one.store.interrupts
         one.close_attempt(Close(how), 20)
         assert one.store.interrupts.noted == {"n1": NOTE.interrupt}
@@ -194,10 +195,10 @@ def test_a_question_that_is_asked_again_keeps_its_deadline_and_one_that_is_answe
         one = begun(paused(NOTE), "r2", *answers)
         one.apply([again], Source(), 12)
         one.close_attempt(Close(Ending.PAUSED), 13)
-        assert one.next_deadline_ms() == deadline
+        assert next_deadline_ms(one) == deadline
     one = begun(paused(NOTE), "r2", "n1")
     one.close_attempt(Close(Ending.PAUSED), 13)
-    assert one.next_deadline_ms() is None
+    assert next_deadline_ms(one) is None
 
 
 def test_an_answer_goes_to_the_agent_that_asked() -> None:

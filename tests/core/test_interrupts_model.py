@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.core.build import spec, thread
 
+from agentvisor.core import deadlines
 from agentvisor.core.answering import known, taken
 from agentvisor.core.errors import Conflict
 from agentvisor.core.interrupts import Interrupt, Report, Terms
@@ -77,14 +78,14 @@ class InterruptsMachine(RuleBasedStateMachine):
     def give_up(self, *, expires: bool) -> None:
         self.now += 1
         if expires:
-            overdue = self.thread.overdue(10**9)
+            overdue = deadlines.overdue(self.thread, 10**9)
             assert {one.id for one in overdue} == set(self.open)
             if not overdue:
                 return
-            self.thread.expire(overdue, self.now)
+            deadlines.expire(self.thread, overdue, self.now)
         else:
-            self.thread.check_close_interrupts()
-            self.thread.close_interrupts(self.now)
+            deadlines.check_close_interrupts(self.thread)
+            deadlines.close_interrupts(self.thread, self.now)
         self.open = {}
 
     # --- a run -------------------------------------------------------------------------------------------------------

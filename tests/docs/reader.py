@@ -4,11 +4,13 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -34,6 +36,18 @@ PATIENCE = {"AGENTVISOR_TEMPORAL_HEARTBEAT_TIMEOUT": "2s", "AGENTVISOR_TEMPORAL_
 END = "@@@"
 STOP_SECONDS = 20
 """What a host may take to end after its drain, as the page on deploys says."""
+
+
+@contextmanager
+def reading(folder: Path) -> Generator["Reader"]:
+    """A reader in a folder of the page's own; its hosts' databases, which are large, go with it."""
+    folder.mkdir()
+    reader = Reader(folder)
+    try:
+        yield reader
+    finally:
+        reader.close()
+        shutil.rmtree(folder / ".agentvisor", ignore_errors=True)
 
 
 class Reader:

@@ -1,13 +1,12 @@
 """Every code block of every page does what the page says: nothing in our documentation is only written down."""
 
 import re
-import shutil
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from tests.docs.blocks import ROOT, Block, blocks_of, pages
-from tests.docs.reader import RULES, Reader
+from tests.docs.reader import RULES, Reader, reading
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("bash", "curl", "jq", "make")]
 
@@ -24,14 +23,8 @@ WITH_BLOCKS = [page for page in pages() if blocks_of(page) and str(page.relative
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Generator[Reader]:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    reader = Reader(folder)
-    try:
+    with reading(tmp_path / "project") as reader:
         yield reader
-    finally:
-        reader.close()
-        shutil.rmtree(folder / ".agentvisor", ignore_errors=True)
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,21 +1,19 @@
 """What an SDK does with large values, step by step: real puts, writes and reads, without a process of its own."""
 
 import random
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
 
 from google.protobuf.struct_pb2 import Struct
+from tests.support.operations import carried_out
 
 from agentvisor.client.encoding import Typed
 from agentvisor.client.known import CheckpointName, Known
 from agentvisor.client.put import NewCheckpoint, Put
 from agentvisor.client.put_writes import PutWrites
 from agentvisor.client.reads import FoundCheckpoint, get
-from agentvisor.core.errors import AgentVisorError
 from agentvisor.protocol.blobs import Limits
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
-T = TypeVar("T")
 Call = Callable[[StoreRequest], Awaitable[StoreReply]]
 
 ANY_SIZE = Limits(max_value_bytes=1 << 30, max_stored_bytes=1 << 30)
@@ -25,21 +23,6 @@ ANY_SIZE = Limits(max_value_bytes=1 << 30, max_stored_bytes=1 << 30)
 def noise(size: int, seed: object = 0) -> bytes:
     """Bytes that do not compress."""
     return random.Random(str(seed)).randbytes(size)
-
-
-async def carried_out(operation: Generator[StoreRequest, StoreReply, T], call: Call) -> T:
-    """Carry an operation of the SDK out; `call` raises errors of ours."""
-    try:
-        request = next(operation)
-        while True:
-            try:
-                reply = await call(request)
-            except AgentVisorError as error:
-                request = operation.throw(error)
-            else:
-                request = operation.send(reply)
-    except StopIteration as stop:
-        return stop.value
 
 
 def checkpoint_id(number: int) -> str:

@@ -12,7 +12,7 @@ from agentvisor.core import answering
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
-from agentvisor.core.interrupts import Interrupt, Seen
+from agentvisor.core.interrupts import Seen
 from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.room import room_in
 from agentvisor.core.runs import (
@@ -389,57 +389,6 @@ class Thread:
         elif run.attempts:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         self.touch(now_ms)
-
-    # --- what waits for an answer ----------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        """When the first of what waits is overdue."""
-        waiting = answering.with_deadline(self.store, self.runs)
-        return min((one.terms.deadline_ms for one in waiting), default=None)
-
-    def overdue(self, now_ms: int) -> list[Interrupt]:
-        """What has waited too long; decided between runs alone: a run may be about to take an answer."""
-        waiting = answering.with_deadline(self.store, self.runs)
-        return [one for one in waiting if one.terms.deadline_ms <= now_ms]
-
-    def asking_run(self, interrupt: Interrupt) -> Run | None:
-        """The run that asked; where that is not known any more, the thread's last."""
-        asked = self.runs.get(RunId(interrupt.run_id))
-        return asked if asked is not None and asked.is_agent else self.last_agent_run
-
-    def expire(self, overdue: list[Interrupt], now_ms: int) -> None:
-        """Nobody answered: what waits is closed, and the run that waited has ended with a timeout."""
-        last = self.last_agent_run
-        waited = last is not None and last.paused
-        self.close_interrupts(now_ms)
-        if last is None or not waited:
-            return  # it has failed or was cancelled since, which says more
-        last.status, last.error_type = RunStatus.TIMEOUT, "InterruptExpired"
-        last.error_message = (
-            f"nobody answered {answering.listed(one.id for one in overdue)} before the deadline: start a new run with "
-            "new input"
-        )
-
-    def close_interrupts(self, now_ms: int) -> None:
-        """Give up all that waits. No run is active."""
-        waiting = [one.id for one in self.store.questions.waiting]
-        self.store.questions.clear()
-        self.store.interrupts.close(waiting, self.store.heads.get(ROOT, ""))
-        last = self.last_agent_run
-        if last is not None:
-            last.paused = False
-            last.updated_at_ms = now_ms
-        self.touch(now_ms)
-
-    def check_close_interrupts(self) -> None:
-        """`Conflict` where a run may be about to answer what waits, or to ask."""
-        busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
-        if busy is not None:
-            raise Conflict(
-                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then give up what "
-                "waits",
-                run_id=busy.run_id,
-            )
 
     # --- the journal -----------------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import cast
 
 from agentvisor.core.interrupts import Interrupt
 from agentvisor.core.runs import Run
+from agentvisor.protocol.run_config import without_checkpoint
 from agentvisor.protocol.v1 import run_pb2
 
 ANSWERED_BY = "answered_by"
@@ -21,7 +21,7 @@ def run_with_defaults(
     spec = run_pb2.RunSpec.FromString(asked.spec.body)
     for name in ("input", "checkpoint_id", "abandons", "host_queue"):
         spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
-    spec.config = _without_checkpoint(spec.config)
+    spec.config = without_checkpoint(spec.config)
     spec.run_id = run_id
     given = (json.dumps(one.id).encode() + b": " + (one.terms.default_answer or b"null") for one in overdue)
     spec.command = b'{"resume": {' + b", ".join(given) + b"}}"
@@ -29,17 +29,3 @@ def run_with_defaults(
     spec.answers_graph = any(one.id in of_graph for one in overdue)
     spec.metadata.update({ANSWERED_BY: "deadline"})
     return spec
-
-
-def _without_checkpoint(config: bytes) -> bytes:
-    """A caller's config, but for the checkpoint that the asking run began from: the answer goes to the latest."""
-    told: object = json.loads(config) if config else None
-    configurable = cast("dict[str, object]", told).get("configurable") if isinstance(told, dict) else None
-    if not isinstance(told, dict) or not isinstance(configurable, dict):
-        return config
-    kept = {
-        name: value
-        for name, value in cast("dict[str, object]", configurable).items()
-        if not name.startswith("checkpoint_")
-    }
-    return config if kept == configurable else json.dumps({**told, "configurable": kept}).encode()

@@ -45,11 +45,8 @@ async def invocation_of(
     events = stored.events if stored else []
     questions = open_questions(events)
     if task.spec.answers:
-        # A workflow may ask under the same id again: what this run has answered already, it has not answered once more.
-        taken = _answered_by(stored, task.run_id)
-        brought = [(one, answers[one.id]) for one in questions if one.id in answers and one.id not in taken]
         if questions:
-            return await _answered(brought, sessions, key, questions)
+            return await _answered(_brought(task, answers, stored, questions), sessions, key, questions)
         return Invocation(id=_invocation_of_calls(events, answers) or (events[-1].invocation_id if events else None))
     begun = _begun(stored, task.run_id)
     if begun is not None:
@@ -74,12 +71,20 @@ async def invocation_of(
 async def keep(task: AgentTask, answers: Mapping[str, Json], sessions: RunSessions, key: SessionKey) -> None:
     """Keep what was answered, where the run may end with another question before ADK is given it."""
     stored = await sessions.seen(key)
-    taken = _answered_by(stored, task.run_id)
     questions = open_questions(stored.events) if stored else []
+    await sessions.keep_answers(key, _brought(task, answers, stored, questions))
+
+
+def _brought(
+    task: AgentTask, answers: Mapping[str, Json], stored: StoredSession | None, questions: Sequence[Question]
+) -> list[tuple[Question, Json]]:
+    """The questions that the run answers, each with an answer that is one; `InvalidInput` for others."""
+    # A workflow may ask under the same id again: what this run has answered already, it has not answered once more.
+    taken = _answered_by(stored, task.run_id)
     brought = [(one, answers[one.id]) for one in questions if one.id in answers and one.id not in taken]
     for question, answer in brought:
         question.check(answer)
-    await sessions.keep_answers(key, brought)
+    return brought
 
 
 def gives_up(task: AgentTask, stored: StoredSession) -> bool:
@@ -91,8 +96,6 @@ async def _answered(
     brought: Sequence[tuple[Question, Json]], sessions: RunSessions, key: SessionKey, questions: Sequence[Question]
 ) -> Invocation | None:
     """Give ADK all answers at once: of some it would take what it was given for all, and leave the rest for ever."""
-    for question, answer in brought:
-        question.check(answer)
     known = await sessions.kept_answers(key, questions) | {question.id: answer for question, answer in brought}
     if any(one.id not in known for one in questions):
         await sessions.keep_answers(key, brought)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 
+from agentvisor.core.deadlines import asking_run
 from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.external.storage import Patience
@@ -21,6 +22,7 @@ from agentvisor.host.http.run_start import start
 from agentvisor.host.http.services import Served, Services
 from agentvisor.host.http.shapes import run_json
 from agentvisor.host.render_typed import Json
+from agentvisor.protocol.run_config import without_checkpoint
 from agentvisor.protocol.v1 import run_pb2
 
 router = APIRouter(tags=["interrupts"], route_class=JsonRoute)
@@ -125,13 +127,14 @@ async def _answer(
     for one in answers:
         if one not in found.open:
             raise not_waiting(found, one)
-    asker = found.thread.asking_run(found.open[next(iter(answers))].interrupt)
+    asker = asking_run(found.thread, found.open[next(iter(answers))].interrupt)
     if asker is None and body.assistant_id is None:
         raise InvalidInput(f"no run of thread {thread_id} tells which agent goes on: name it", field="assistant_id")
     config, context = body.config, body.context
     if asker is not None:
         asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, asker.run_id)).spec.body)
-        config = config if config is not None else _config(asked.config)
+        if config is None and asked.config:
+            config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
     assistant_id = body.assistant_id or (asker.spec.agent if asker is not None else "")
     run = RunCreate(
@@ -143,15 +146,3 @@ async def _answer(
     )
     started = await start(services, run, thread_id)
     return JsonResponse(run_json(thread_id, started.run), headers=started.headers())
-
-
-def _config(encoded: bytes) -> JsonObject | None:
-    """Of the run that asked, but for the checkpoint that it began from."""
-    config = decode(encoded, "config") if encoded else None
-    if not isinstance(config, dict):
-        return None
-    configurable = config.get("configurable")
-    if isinstance(configurable, dict):
-        kept = {name: value for name, value in configurable.items() if not name.startswith("checkpoint_")}
-        config = {**config, "configurable": kept}
-    return config

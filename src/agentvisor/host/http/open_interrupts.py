@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentvisor.core import answering
+from agentvisor.core.deadlines import asking_run
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.interrupts import NO_TERMS, Interrupt, Seen
 from agentvisor.core.thread import Thread
@@ -101,7 +102,7 @@ def _in_graph(thread: Thread, task: Task, asked: dict[str, Json], created_at_ms:
 def interrupt_json(thread: Thread, one: Open) -> dict[str, Json]:
     """The record that the API shows of an interrupt."""
     interrupt, terms = one.interrupt, one.interrupt.terms
-    asked = thread.asking_run(interrupt)
+    asked = asking_run(thread, interrupt)
     shown: dict[str, Json] = {
         "id": interrupt.id,
         "thread_id": thread.thread_id,

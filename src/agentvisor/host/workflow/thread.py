@@ -14,7 +14,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from agentvisor.core import shed
+    from agentvisor.core import deadlines, shed
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
@@ -97,12 +97,12 @@ class ThreadWorkflow:
 
     async def _until_something_is_due(self) -> None:
         """A run, upkeep, or the deadline of what waits for an answer; a thread that has failed waits for nothing."""
-        deadline = None if self._thread.failure else self._thread.next_deadline_ms()
+        deadline = None if self._thread.failure else deadlines.next_deadline_ms(self._thread)
         await self._until(
             lambda: (
                 self._thread.next_run() is not None
                 or self._compaction_due()
-                or (deadline is not None and self._thread.next_deadline_ms() != deadline)
+                or (deadline is not None and deadlines.next_deadline_ms(self._thread) != deadline)
             ),
             self._until_deadline(deadline),
         )
@@ -110,10 +110,10 @@ class ThreadWorkflow:
     def _expire(self) -> None:
         """Give the default answers of what is overdue; where there is one without, all that waits is closed."""
         thread, now = self._thread, _now_ms()
-        overdue = thread.overdue(now)
+        overdue = deadlines.overdue(thread, now)
         if not overdue or thread.failure:
             return
-        asked = thread.asking_run(overdue[0])
+        asked = deadlines.asking_run(thread, overdue[0])
         if asked is not None and all(one.terms.default_answer is not None for one in overdue):
             spec = run_with_defaults(asked, overdue, str(workflow.uuid4()), of_graph=thread.store.interrupts.noted)
             try:
@@ -122,7 +122,7 @@ class ThreadWorkflow:
                 workflow.logger.warning("no room for a default answer: %s", error.message)
             else:
                 return
-        thread.expire(overdue, now)
+        deadlines.expire(thread, overdue, now)
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
@@ -171,7 +171,7 @@ class ThreadWorkflow:
             summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
         )
         # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
-        deadline = None if run.is_agent else self._thread.next_deadline_ms()
+        deadline = None if run.is_agent else deadlines.next_deadline_ms(self._thread)
         await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
         if not handle.done() and not self._stop_wanted(run):
             self._thread.request_cancel(run.run_id, _now_ms())  # its host sees why it has to end
@@ -264,14 +264,14 @@ class ThreadWorkflow:
     @workflow.update
     def close_interrupts(self, request: bytes) -> bytes:  # noqa: ARG002 - there is nothing to say but that
         self._updates += 1
-        self._thread.close_interrupts(_now_ms())
+        deadlines.close_interrupts(self._thread, _now_ms())
         self._show()
         return b""
 
     @close_interrupts.validator
     def _check_close_interrupts(self, request: bytes) -> None:  # noqa: ARG002 - the same
         with refusing():
-            self._thread.check_close_interrupts()
+            deadlines.check_close_interrupts(self._thread)
 
     @workflow.update
     def update_thread(self, request: bytes) -> bytes:
