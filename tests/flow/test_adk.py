@@ -17,7 +17,7 @@ from agentvisor.adk import AgentVisorSessionService
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
-AGENTS = ("chat", "refunds", "shipping", "sequence", "workflow", "failing", "charging", "by_hand")
+AGENTS = ("chat", "refunds", "shipping", "sequence", "workflow", "failing", "charging", "by_hand", "mixed")
 NAMES = {name: f"adk_shop.py:{name}" for name in AGENTS}
 
 
@@ -62,6 +62,19 @@ def test_it_remembers_in_the_next_process(shop: Project) -> None:
     values = thread.values()
     assert values["state"] == {"last": "Bob", "user:known": ["Bob"]}
     assert [one["text"] for one in values["said"]] == ["I am Bob.", "", "Hello Bob.", "Who am I?", "You are Bob."]
+
+
+def test_an_answer_is_kept_beside_the_questions_of_a_tool_that_go_on_waiting(shop: Project) -> None:
+    thread = VictimThread(shop, shop.hosts[0])
+    run(thread, "mixed", "Ship 7, and look into 8.")
+    (shipped,) = [one["id"] for one in waiting(thread) if '"ship"' in json.dumps(one)]
+    run(thread, "mixed", command={"resume": {shipped: "it is there"}})
+    for answer in ("yes", "really"):
+        (left,) = waiting(thread)
+        assert left["id"] != shipped, "it was answered"
+        ended = run(thread, "mixed", command={"resume": {left["id"]: answer}})
+    assert output(thread, ended) == "All is told."
+    assert (waiting(thread), thread.status()) == ([], "idle")
 
 
 @pytest.mark.parametrize("order", [1, -1])

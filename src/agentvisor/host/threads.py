@@ -370,12 +370,9 @@ class Threads:
     async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run with its input and output."""
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=run_id)
-        run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
-        if run is not None and not run.status.terminal:
-            # Where it runs, and since when, is in its log only until that is folded.
-            run = (await self._reader.read(thread_id, asked)).runs.get(run_id)
+        # With the log: where a run is, and since when, is there only until it is folded.
+        run = (await self._reader.read(thread_id, asked)).runs.get(run_id)
         if run is None:
-            await self._reader.describe(thread_id)
             raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
         return run
 

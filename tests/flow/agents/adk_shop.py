@@ -73,6 +73,19 @@ refunds = App(
 shipping = agent("shipping", [call("ship", order="7"), "It is there."], LongRunningFunctionTool(ship))
 
 
+def doubtful(order: str) -> str:
+    """Ask twice in the middle of a tool."""
+    return f"{agentvisor.interrupt(f'Sure of {order}?')}, {agentvisor.interrupt(f'Really {order}?')}"
+
+
+mixed = agent(
+    "mixed",
+    [[call("ship", order="7"), call("doubtful", order="8")], "All is told."],
+    LongRunningFunctionTool(ship),
+    doubtful,
+)
+
+
 # --- death -----------------------------------------------------------------------------------------------------------
 
 
