@@ -80,6 +80,8 @@ class Services:
     """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
+    owner: str = ""
+    """For whom the request acts; empty: for no owner in particular, who sees what all own."""
 
 
 def _services(request: Request) -> Services:
