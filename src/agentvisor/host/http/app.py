@@ -27,6 +27,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.services import Afterwards, Prune, Services
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -66,6 +67,7 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
+        events=RunEvents(door, streams),
         prune=prune,
         call=call,
         config=config,

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.config import Config
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -66,6 +67,8 @@ class Services:
 
     threads: Threads
     streams: RunStreams
+    events: RunEvents
+    """Keeps the tape of a run that is read here fed, wherever the run lives."""
     prune: Prune
     """Leaves the newest checkpoint of every namespace of a thread."""
     call: Call
