@@ -27,6 +27,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.services import Afterwards, Outside, Services
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -63,6 +64,7 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
+        events=RunEvents(door, streams),
         outside=outside,
         config=config,
         version=version,

@@ -17,6 +17,7 @@ from agentvisor.core.errors import AgentVisorError, Internal
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -85,6 +86,8 @@ class Services:
 
     threads: Threads
     streams: RunStreams
+    events: RunEvents
+    """Keeps the tape of a run that is read here fed, wherever the run lives."""
     outside: Outside
     config: Config
     version: str
