@@ -90,7 +90,7 @@ def publishing(*keys: dict[str, object]) -> Generator[Publisher]:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     publisher.url = f"http://127.0.0.1:{server.server_address[1]}/keys"
     try:

@@ -145,7 +145,7 @@ async def running_host(
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
         )
-        await stack.enter_async_context(serving(app, config.http.host, config.http.port))
+        await stack.enter_async_context(serving(app, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"

@@ -144,7 +144,6 @@ class HttpConfig(Section):
         repr=False,
         description="Keys of owners, each `{name, hash, owner}` and, if it is to end, `expires`; as a variable, JSON.",
     )
-    jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
     cors_origins: Origins = Field(
         default_factory=list[str],
         description="Origins of the pages that may call, with commas between them; * for all, where keys are needed. "
@@ -156,9 +155,11 @@ class HttpConfig(Section):
         default=32 * KIB, ge=4 * KIB, le=1 * MIB, description="Size of all headers of a request together."
     )
     read_timeout: Duration = Field(
-        default=timedelta(seconds=30),
+        default=timedelta(minutes=1),
+        gt=timedelta(0),
         description="Time that a client has to send a request's headers, and then its body.",
     )
+    jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
 
     @property
     def needs_key(self) -> bool:

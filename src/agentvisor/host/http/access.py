@@ -16,10 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentvisor.core.errors import PermissionRefused, Unavailable
 from agentvisor.core.owners import EVERYONE
 from agentvisor.host.callers import Callers
-from agentvisor.host.http.errors import error_response
+from agentvisor.host.http.errors import error_response, refusal, refuse
 from agentvisor.host.http.json import JsonResponse
 from agentvisor.host.http.services import OWNER_IN_SCOPE
-from agentvisor.host.render_typed import Json
 
 TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com", "https://agentchat.vercel.app")
 """Pages of LangGraph Studio and agent-chat-ui: they may drive a developer's own host."""
@@ -48,9 +47,10 @@ class Access:
             await self._app(scope, receive, send)
             return
         refused = await self._refused(scope)
-        if refused is not None and scope["type"] == "websocket":
-            await receive()  # the wish to connect: what is sent now is the answer to that
-        await (refused or self._app)(scope, receive, send)
+        if refused is not None:
+            await refuse(refused, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _refused(self, scope: Scope) -> JsonResponse | None:
         """The answer to a caller who may not; else the owner is in the scope."""
@@ -106,8 +106,7 @@ def _client(scope: Scope) -> str:
 
 def _unauthenticated() -> JsonResponse:
     text = "this host needs a key or token that counts: send `Authorization: Bearer KEY` or `X-Api-Key: KEY`"
-    body: dict[str, Json] = {"detail": text, "code": "unauthenticated", "message": text, "metadata": {}}
-    return JsonResponse(body, 401, {"www-authenticate": "Bearer"})
+    return refusal(401, text, {"www-authenticate": "Bearer"})
 
 
 def _name(url: str) -> str:

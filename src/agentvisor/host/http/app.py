@@ -27,6 +27,7 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
+from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.services import Afterwards, Outside, Services
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
@@ -114,8 +115,10 @@ def _guard(app: FastAPI, config: Config, callers: Callers) -> None:
     """What stands before the routes; the last that is added is met first."""
     origins = config.http.cors_origins
     pages = origins or ([] if callers.must_show else [*TRUSTED_ORIGINS])
-    app.add_middleware(BoundedBodies, max_body=config.http.max_body)
+    patience = config.http.read_timeout.total_seconds()
+    app.add_middleware(BoundedBodies, max_body=config.http.max_body, read_timeout=patience)
     app.add_middleware(Access, callers=callers, origins=pages)
+    app.add_middleware(BoundedHeads, max_url=config.http.max_url, max_headers=config.http.max_headers)
     app.add_middleware(
         CORSMiddleware,
         # With a key, a page shows the key or gets nothing; without one, only trusted pages may ask.
