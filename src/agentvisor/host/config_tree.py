@@ -212,6 +212,10 @@ class GuestConfig(Section):
     stop_grace: Duration = Field(
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
     )
+    idle_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        description="After which a guest of an owner that has nothing to do ends; those for threads of nobody stay.",
+    )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
         default=0,
