@@ -10,15 +10,19 @@ import httpx
 import pytest
 import pytest_asyncio
 import yaml
+from langgraph.types import Command
+from tests.host.http.agents import asking
 from tests.host.http.conftest import AGENTS
 from tests.host.http.route_table import TABLE, Row, Stage, Things, run
 from tests.support.temporal import TemporalProcess, free_ports
 from tests.support.waiting import until
 
+from agentvisor.core.errors import NotFound, PermissionRefused
 from agentvisor.host.api_keys import hash_of
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.config import load_config
 from agentvisor.host.temporal_client import connect
+from agentvisor.langgraph import AgentVisorCheckpointer
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -270,3 +274,24 @@ async def test_an_agent_works_in_a_guest_of_its_owner(guarded: Host, anna: Owner
         async with client(guarded, name) as http:
             await http.post(f"/threads/{one['thread_id']}/runs/{one['run_id']}/cancel")
     await bert.close()
+
+
+async def test_a_client_outside_of_runs_has_its_owners_threads(guarded: Host) -> None:
+    """Over gRPC, with the same keys."""
+    thread = {"configurable": {"thread_id": str(uuid4())}}
+    graphs = {name: asking.compile(AgentVisorCheckpointer(endpoint=guarded.url, api_key=KEYS[name])) for name in KEYS}
+
+    def talk() -> None:
+        assert graphs["anna"].invoke({}, thread)["count"] == 1
+        assert graphs["bert"].get_state(thread).values == {}
+        assert list(graphs["bert"].get_state_history(thread)) == []
+        with pytest.raises(NotFound, match="does not exist"):
+            graphs["bert"].invoke({}, thread, durability="sync")
+        graphs["bert"].checkpointer.delete_thread(thread["configurable"]["thread_id"])  # type: ignore[union-attr]
+        assert graphs["operator"].get_state(thread).values["count"] == 1
+        assert graphs["anna"].invoke(Command(resume="yes"), thread)["log"] == ["worked", "answer yes"]
+        stranger = asking.compile(AgentVisorCheckpointer(endpoint=guarded.url, api_key="wrong"))
+        with pytest.raises(PermissionRefused):
+            stranger.invoke({}, thread)
+
+    await asyncio.to_thread(talk)
