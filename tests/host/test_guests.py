@@ -613,6 +613,21 @@ async def test_a_guest_of_an_owner_ends_when_it_has_had_nothing_to_do_for_a_whil
         assert alive([of_nobody]) == [of_nobody]
 
 
+async def test_many_owners_leave_few_guests_behind(tmp_path: Path) -> None:
+    owners = [Owner(f"owner {number}") for number in range(4)]
+    config = configured(tmp_path, {"echo": plain("echo"), "sleeps": plain("sleeps")}, "exec", max_idle_guests=2)
+    async with Guests(config) as guests:
+        host = Hosting(guests)
+        working, kept = await host.start("sleeps", run="long", owner=owners[0])
+        await kept.printed("sleeping")
+        supervisors = []
+        for number, owner in enumerate(owners):
+            await host.run("echo", input=sent(1), run=str(number), owner=owner)
+            supervisors.append(guests.pids(owner)["echo"])
+        await until(lambda: alive(supervisors) == supervisors[2:])
+        assert alive([working.pid]) == [working.pid], "a guest that is at work stays"
+
+
 async def test_an_attempt_runs_once(host: Hosting) -> None:
     await host.start("sleeps")
     with pytest.raises(Conflict, match="runs already"):

@@ -216,6 +216,9 @@ class GuestConfig(Section):
         default=timedelta(minutes=10),
         description="After which a guest of an owner that has nothing to do ends; those for threads of nobody stay.",
     )
+    max_idle_guests: int = Field(
+        default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
+    )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
         default=0,

@@ -75,6 +75,11 @@ class Guest:
         """Whether it will live on after the runs that it has."""
         return not (self._retired.is_set() or self._stream.ended.is_set())
 
+    @property
+    def idle_since(self) -> float | None:
+        """By the monotonic clock; None: an agent runs in it."""
+        return None if self._agents else self._idle_since
+
     def retire(self) -> None:
         """Take no more runs, and end after the last one."""
         self._retired.set()

@@ -91,6 +91,7 @@ class Guests:
             del self._guests[gone]
         guest = self._guests.get((agent, owner))
         if guest is None:
+            self._end_idle()
             settings = self._agent(agent)
             guest = Guest(
                 agent,
@@ -105,6 +106,13 @@ class Guests:
             self._lives.add(life)
             life.add_done_callback(self._lives.discard)
         return guest
+
+    def _end_idle(self) -> None:
+        """Leave room for one more among the guests of owners that have nothing to do; the longest idle go."""
+        idle = {one: one.idle_since for (_, owner), one in self._guests.items() if owner != EVERYONE}
+        waiting = sorted((since, id(one), one) for one, since in idle.items() if since is not None)
+        for _, _, one in waiting[: max(0, len(waiting) - self._config.guest.max_idle_guests + 1)]:
+            one.retire()
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
         return GuestSetup(
