@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
@@ -65,3 +66,12 @@ def test_nobody_takes_the_services_from_the_app() -> None:
     source = Path(__file__).parents[3] / "src" / "agentvisor"
     users = {path.name for path in source.rglob("*.py") if "state.services" in path.read_text()}
     assert users == {"app.py", "services.py"}
+
+
+async def test_a_request_that_came_by_no_check_gets_nothing(app: FastAPI) -> None:
+    """However a route may come to be reached: without a caller there is no door."""
+    app.user_middleware.clear()
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for path in ("/threads/t", "/info", "/interrupts"):
+            assert (await client.get(path)).status_code == 500
