@@ -14,6 +14,7 @@ from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFail
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
 from agentvisor.core.notices import MOST_NOTICES, Notice
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
 from agentvisor.core.rollback import NOT_NOTED, Before
 from agentvisor.core.room import room_in
@@ -154,6 +155,8 @@ class Thread:
     """How much compactions have left out so far, by shedding step."""
     incarnation: str = ""
     """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
+    owner: Owner = EVERYONE
+    """Since its creation; threads of before there were owners have none."""
     before: Before | None = None
     """What it takes to undo the run that has begun last, while it has not ended."""
     notices: dict[RunId, Notice] = field(default_factory=dict[RunId, Notice])
