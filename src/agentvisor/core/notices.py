@@ -1,4 +1,4 @@
-"""What a webhook is told of a run's end, as far as the thread knows it: the run may be gone when the webhook listens."""
+"""What a webhook is told of a run's end, as the thread knew it then: the run may be gone when it is told."""
 
 from __future__ import annotations
 

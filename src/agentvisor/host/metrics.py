@@ -42,6 +42,12 @@ GIVEN_UP_RUNS = Counter(
     ["ending"],
 )
 
+WEBHOOKS = Counter(
+    "agentvisor_webhooks",
+    "Webhooks that this host sent, by outcome: delivered, failed (it is tried again), refused (it is not).",
+    ["outcome"],
+)
+
 _COUNTERS = {
     Counted.COMPACTED: COMPACTIONS,
     Counted.SHED: SHED,

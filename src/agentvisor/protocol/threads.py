@@ -7,7 +7,17 @@ from agentvisor.core.ids import CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.notices import Notice
 from agentvisor.core.owners import Owner
 from agentvisor.core.records import CheckpointKey
-from agentvisor.core.runs import Attempt, CancelAction, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
+from agentvisor.core.runs import (
+    Attempt,
+    CancelAction,
+    Ending,
+    Multitask,
+    RestartPolicy,
+    Run,
+    RunKind,
+    RunSpec,
+    RunStatus,
+)
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
     struct_to_bytes,
@@ -190,7 +200,7 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
     return thread
 
 
-def notice_to_message(notice: Notice, thread_id: ThreadId | None = None) -> run_pb2.Notice:
+def notice_to_message(notice: Notice, thread_id: str = "") -> run_pb2.Notice:
     """A notice; with a thread's id it is what the webhook's activity is given."""
     run = run_to_message(notice.run, whole=False)
     return run_pb2.Notice(

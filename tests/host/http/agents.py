@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 
@@ -39,6 +40,14 @@ def wait(state: State) -> State:
     return {"log": ["waited"]}
 
 
+def ask_and_dwell(state: State, runtime: Runtime[dict[str, bool]]) -> State:
+    """Once it is answered, be long about it unless the context says otherwise."""
+    answer = interrupt("sure?")
+    if not (runtime.context or {}).get("quick"):
+        time.sleep(60)
+    return {"log": [f"answer {answer}"]}
+
+
 def fail(state: State) -> State:
     raise ValueError("boom!")
 
@@ -56,6 +65,7 @@ def _graph(*nodes: Any) -> StateGraph[State]:
 
 
 asking = _graph(work, ask)
+asking_slowly = _graph(work, ask_and_dwell)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)
 nested = StateGraph(State)

@@ -17,6 +17,7 @@ from agentvisor.host.http import (
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
     stateless,
     storage,
@@ -98,6 +99,7 @@ def create_app(
         state,
         thread_state,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
     )

@@ -1,7 +1,7 @@
 """Tells webhooks of the ends of runs, beside the thread's other work: no run waits for them, and no compaction.
 
-A notice is in the thread's state from the end of its run until it was heard or given up. Where the workflow continues as
-new meanwhile, it is told again: a webhook hears of a run at least once.
+A notice is in the thread's state from the end of its run until it was heard or given up. Where the workflow continues
+as new meanwhile, it is told again: a webhook hears of a run at least once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ RETRIES = RetryPolicy(
 _ONE_TRY = timedelta(seconds=90)
 """External storage may be slow to give the values that are told."""
 
+_SILENCE = timedelta(seconds=10)
+"""After which a host that was sending is given up."""
+
 
 def webhook_queue(task_queue: str) -> str:
     """Where the hosts of a deployment take notices: a host that is full of runs takes them all the same."""
@@ -50,6 +53,7 @@ async def tell(thread: Callable[[], Thread], now_ms: Callable[[], int]) -> None:
                 message.SerializeToString(),
                 task_queue=webhook_queue(workflow.info().task_queue),
                 start_to_close_timeout=_ONE_TRY,
+                heartbeat_timeout=_SILENCE,
                 retry_policy=RETRIES,
                 summary=f"webhook of run {run_id}",
             )
