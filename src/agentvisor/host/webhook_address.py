@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 import httpx
 
@@ -23,6 +23,9 @@ Resolve = Callable[[str, int], Awaitable[list[Address]]]
 MAX_URL = 2_000
 _RESOLVE_SECONDS = 5.0
 _NAT64 = IPv6Network("64:ff9b::/96")
+_SPECIAL = (ip_network("192.0.0.0/24"), ip_network("64:ff9b:1::/48"))
+"""For special purposes, some clouds' metadata among them; not every Python knows."""
+_LAST_PORT = 65_535
 
 
 async def resolved(host: str, port: int) -> list[Address]:
@@ -83,8 +86,8 @@ class WebhookAddresses:
                 + ("" if self.allow_private else " (plain http only with http.webhook_allow_private)"),
                 field="webhook",
             )
-        if not parsed.host:
-            raise InvalidInput(f"webhook: {url[:80]!r} names no host", field="webhook")
+        if not parsed.host or not 0 < (parsed.port or _LAST_PORT) <= _LAST_PORT:
+            raise InvalidInput(f"webhook: {url[:80]!r} names no host, or no port of one", field="webhook")
         if parsed.userinfo:
             raise InvalidInput(
                 "webhook: the URL holds a user or password, which readers of the run would see: leave it out",
@@ -101,4 +104,6 @@ def is_public(address: Address) -> bool:
             inner = IPv4Address(int(address) & 0xFFFF_FFFF)
         if inner is not None:
             return is_public(inner)
+    if any(address in network for network in _SPECIAL if network.version == address.version):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved

@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 
@@ -40,11 +39,10 @@ def wait(state: State) -> State:
     return {"log": ["waited"]}
 
 
-def ask_and_dwell(state: State, runtime: Runtime[dict[str, bool]]) -> State:
-    """Once it is answered, be long about it unless the context says otherwise."""
+def ask_and_wait(state: State) -> State:
+    """At the gate once it is answered."""
     answer = interrupt("sure?")
-    if not (runtime.context or {}).get("quick"):
-        time.sleep(60)
+    wait(state)
     return {"log": [f"answer {answer}"]}
 
 
@@ -65,7 +63,7 @@ def _graph(*nodes: Any) -> StateGraph[State]:
 
 
 asking = _graph(work, ask)
-asking_slowly = _graph(work, ask_and_dwell)
+asking_at_a_gate = _graph(work, ask_and_wait)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)
 nested = StateGraph(State)
