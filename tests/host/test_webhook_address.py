@@ -20,7 +20,9 @@ def test_an_address_that_not_everybody_reaches_is_not_public(address: str) -> No
     assert not is_public(ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+)
 def test_an_address_that_everybody_reaches_is_public(address: str) -> None:
     assert is_public(ip_address(address))
 

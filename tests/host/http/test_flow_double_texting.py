@@ -54,7 +54,9 @@ FIRST = [(101, 2, []), (101, 1, ["wait"]), (100, 0, ["work"]), (None, 0, ["__sta
 async def test_interrupt_ends_those_before_and_goes_on_from_what_they_did(sdk: LangGraphClient, gate: Path) -> None:
     named, first, old = await at_the_gate(sdk, gate)
     queued = await sdk.runs.create(named, "waiting", input={"count": 7})
-    new = await sdk.runs.create(named, "waiting", input={"count": 50, "gate": opened(gate)}, multitask_strategy="interrupt")
+    new = await sdk.runs.create(
+        named, "waiting", input={"count": 50, "gate": opened(gate)}, multitask_strategy="interrupt"
+    )
     assert (new["status"], new["multitask_strategy"]) == ("pending", "interrupt")
     values = await sdk.runs.join(named, new["run_id"])
     assert (values["count"], values["log"]) == (51, ["worked", "waited", "worked", "worked", "waited"])
@@ -76,16 +78,26 @@ async def test_interrupt_ends_those_before_and_goes_on_from_what_they_did(sdk: L
     ]
 
 
-async def test_rollback_leaves_nothing_of_those_before(sdk: LangGraphClient, http: httpx.AsyncClient, gate: Path) -> None:
+async def test_rollback_leaves_nothing_of_those_before(
+    sdk: LangGraphClient, http: httpx.AsyncClient, gate: Path
+) -> None:
     named, first, old = await at_the_gate(sdk, gate)
     queued = await sdk.runs.create(named, "waiting", input={"count": 7})
-    new = await sdk.runs.create(named, "waiting", input={"count": 50, "gate": opened(gate)}, multitask_strategy="rollback")
+    new = await sdk.runs.create(
+        named, "waiting", input={"count": 50, "gate": opened(gate)}, multitask_strategy="rollback"
+    )
     assert new["multitask_strategy"] == "rollback"
     assert set(await statuses(sdk, named)) == {new["run_id"], first}  # at once, though the old one may be alive
     values = await sdk.runs.join(named, new["run_id"])
     assert (values["count"], values["log"]) == (51, ["worked", "waited", "worked", "waited"])
     assert await statuses(sdk, named) == {new["run_id"]: "success", first: "success"}
-    assert await states(sdk, named) == [(51, 4, []), (51, 3, ["wait"]), (50, 2, ["work"]), (101, 2, ["__start__"]), *FIRST]
+    assert await states(sdk, named) == [
+        (51, 4, []),
+        (51, 3, ["wait"]),
+        (50, 2, ["work"]),
+        (101, 2, ["__start__"]),
+        *FIRST,
+    ]
     for gone in (old, queued["run_id"]):
         with pytest.raises(NotFoundError):
             await sdk.runs.get(named, gone)
@@ -187,7 +199,13 @@ async def test_many_runs_are_cancelled_at_once(sdk: LangGraphClient, http: httpx
     await sdk.runs.join(named, old)
     assert {old: "interrupted", queued["run_id"]: "interrupted"}.items() <= (await statuses(sdk, named)).items()
     assert (await http.post("/runs/cancel", json=body)).status_code == 404
-    for wrong in ({}, {"status": "foo"}, {"thread_id": named}, {"run_ids": [old]}, {"status": "all", "thread_id": named}):
+    for wrong in (
+        {},
+        {"status": "foo"},
+        {"thread_id": named},
+        {"run_ids": [old]},
+        {"status": "all", "thread_id": named},
+    ):
         assert (await http.post("/runs/cancel", json=wrong)).status_code == 422, wrong
     gone = {"thread_id": unique(), "run_ids": [old]}
     assert (await http.post("/runs/cancel", json=gone)).status_code == 404

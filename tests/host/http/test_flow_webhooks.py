@@ -1,6 +1,5 @@
 """Webhooks of runs on a real host: what they are told, and that nothing waits for them."""
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -139,9 +138,7 @@ async def test_a_receiver_that_refuses_is_not_asked_again(
 ) -> None:
     named = unique()
     receiver.answers = [410]
-    run = await client.runs.create(
-        named, "plain", input=1, if_not_exists="create", webhook=receiver.url("/refuses")
-    )
+    run = await client.runs.create(named, "plain", input=1, if_not_exists="create", webhook=receiver.url("/refuses"))
     await telling.threads.until_told(named, run["run_id"])  # type: ignore[arg-type]
     assert len(receiver.at("/refuses")) == 1
     thread = await telling.threads.get(named)  # type: ignore[arg-type]
@@ -189,4 +186,3 @@ async def test_a_refused_url_starts_no_run(sdk: LangGraphClient, http: httpx.Asy
         body = json.dumps({"assistant_id": "plain", "webhook": url})
         assert (await http.post("/runs", content=body)).status_code == 422
     assert receiver.at("/private") == []
-    await asyncio.sleep(0)

@@ -106,6 +106,13 @@ _NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
 }
 """Fields whose value this version cannot honour."""
 
+_WHY = {
+    "feedback_keys": "it asks for links to give feedback in LangSmith, which no run here is known to",
+    "langsmith_tracer": "it names a project of LangSmith that the server traces to, and this one traces to none: give "
+    "the agent LANGSMITH_TRACING and LANGSMITH_PROJECT in its env",
+}
+"""Of those that no version will."""
+
 _RUNNERS_MODES = {"values", "messages", "messages-tuple", "updates", "tasks", "checkpoints", "debug", "custom"}
 
 
@@ -114,7 +121,9 @@ def check(run: RunCreate, thread_id: str | None) -> None:
     for field, carries in _NOT_YET.items():
         if carries(run):
             value = getattr(run, field.partition(".")[0])
-            raise InvalidInput(f"{field} {str(value)[:80]!r} is not supported by this version", field=field)
+            why = _WHY.get(field)
+            not_here = f"is not supported: {why}" if why else "is not supported by this version"
+            raise InvalidInput(f"{field} {str(value)[:80]!r} {not_here}", field=field)
     if run.on_completion is not None and thread_id is not None:
         raise InvalidInput("on_completion is for runs without a thread", field="on_completion")
     if run.checkpoint is not None and run.checkpoint.thread_id not in (None, thread_id):
