@@ -48,6 +48,8 @@ class Before:
         default_factory=dict[CheckpointKey, dict[Slot, Write | None]]
     )
     """What it has written under others: what was there before, or None. A control write takes the place of another."""
+    projected: dict[CheckpointKey, Projection | None] = field(default_factory=dict[CheckpointKey, Projection | None])
+    """What was known to come next after others, where the run has said so anew."""
     effects: dict[tuple[str, str], Effect] = field(default_factory=dict[tuple[str, str], Effect])
     """Of tasks of others' checkpoints that were forgotten with a checkpoint of the run: those tasks may run again."""
     lost: str = ""
@@ -82,8 +84,8 @@ class Before:
                 if operation.key not in self.put and not pruning.is_pruned(store, operation.key):
                     self._note_writes(store, operation)
             case Projection():
-                if not store.is_here(operation.key):
-                    self.written.setdefault(operation.key, {})  # forgotten with what is written there
+                if operation.key not in self.put:
+                    self.projected.setdefault(operation.key, store.projections.get(operation.key))
             case Prune() | DeleteForRuns():
                 self.forget(store, DELETED)
             case _:
@@ -101,6 +103,7 @@ class Before:
         if not store.is_here(key):
             self.put[key] = None
             self._release(store, key)  # its writes came before it, and go with it
+            self.projected.pop(key, None)
 
     def _note_writes(self, store: Store, writes: TaskWrites) -> None:
         slots = self.written.setdefault(writes.key, {})
@@ -124,7 +127,7 @@ class Before:
         """Nothing is undone any more."""
         for key in list(self.written):
             self._release(store, key)
-        self.heads, self.put, self.effects, self.lost = {}, {}, {}, why
+        self.heads, self.put, self.projected, self.effects, self.lost = {}, {}, {}, {}, why
         self.questions, self.interrupts = Questions(), Interrupts()
 
     def why_not(self, store: Store) -> str:
@@ -146,6 +149,8 @@ class Before:
             pruning.drop_own(store, namespace, [key.checkpoint_id for key in self.put if key.namespace == namespace])
         for key, slots in list(self.written.items()):
             self._take_back(store, key, slots)
+        for key, projection in self.projected.items():
+            self._project_again(store, key, projection)
         for effect in self.effects.values():
             if store.effects.get(effect.place.scope, effect.place.key) is None:
                 store.effects.record(effect)
@@ -154,11 +159,15 @@ class Before:
         self.written.clear()
         store.drop_unreferenced_blobs()
 
+    def _project_again(self, store: Store, key: CheckpointKey, was: Projection | None) -> None:
+        if was is not None:
+            store.projections[key] = was
+        else:
+            store.projections.pop(key, None)
+            if not store.is_here(key) and key not in store.tasks:
+                store.forget(key)
+
     def _take_back(self, store: Store, key: CheckpointKey, slots: dict[Slot, Write | None]) -> None:
-        if not store.is_here(key):
-            self._release(store, key)
-            store.forget(key)
-            return
         tasks = store.tasks.setdefault(key, {})
         for (task_id, idx), was in slots.items():
             task = tasks.setdefault(task_id, Task(""))
@@ -169,3 +178,5 @@ class Before:
                 del tasks[task_id]
         if not tasks:
             del store.tasks[key]
+            if not store.is_here(key) and key not in store.projections:
+                store.forget(key)

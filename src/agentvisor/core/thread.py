@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentvisor.core import answering
+from agentvisor.core import answering, turns
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
@@ -267,18 +267,8 @@ class Thread:
                     self.request_cancel(run.run_id, now_ms, action)
 
     def next_run(self, now_ms: int) -> Run | None:
-        """The run whose turn it is: one that has begun, else in order of acceptance; a delayed one when it is due."""
-        waiting = [run for run in self.runs.values() if not run.status.terminal]
-        if not any(run.spec.after_ms for run in waiting):
-            return next(iter(waiting), None)
-        begun = next((run for run in waiting if run.attempts), None)
-        due = (run for run in waiting if not run.spec.after_ms or run.due_at_ms <= now_ms)
-        return begun or min(due, key=lambda run: run.due_at_ms, default=None)
-
-    def next_due_ms(self) -> int | None:
-        """When the next of the runs that wait for their time is due; None: there is none."""
-        waiting = (run for run in self.runs.values() if not run.status.terminal and run.spec.after_ms)
-        return min((run.due_at_ms for run in waiting), default=None)
+        """The run whose turn it is; None: none is due."""
+        return turns.next_run(self.runs.values(), now_ms)
 
     def session_must_yield(self) -> bool:
         """A run waits behind a session of a client outside: the session ends now."""

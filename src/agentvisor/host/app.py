@@ -45,6 +45,7 @@ from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
+from agentvisor.host.webhook_activity import WebhookActivity
 from agentvisor.host.worker import telling, workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
@@ -143,8 +144,8 @@ async def running_host(
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
         )
-        webhooks = Webhooks(services_of(app))
-        await stack.enter_async_context(telling(client, webhooks.tell, task_queue=task_queue, stop_grace=stop_grace))
+        webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
+        await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)

@@ -8,7 +8,12 @@ from agentvisor.core.ids import CheckpointId, Namespace, RunId
 from agentvisor.core.records import CheckpointKey, TaskWrites, Write
 from agentvisor.core.rollback import Before
 from agentvisor.core.store import Store
-from agentvisor.protocol.convert import writes_from_message, writes_to_message
+from agentvisor.protocol.convert import (
+    projection_from_message,
+    projection_to_message,
+    writes_from_message,
+    writes_to_message,
+)
 from agentvisor.protocol.effects import (
     effect_from_message,
     effect_to_message,
@@ -23,8 +28,6 @@ def before_to_message(before: Before, store: Store) -> thread_pb2.Before:
     """What is still of use of it: checkpoints of the run that were pruned meanwhile need not be undone."""
     added, replaced = list[store_pb2.TaskWrites](), list[store_pb2.TaskWrites]()
     for key, slots in before.written.items():
-        if not slots:
-            added.append(store_pb2.TaskWrites(namespace=key.namespace, checkpoint_id=key.checkpoint_id))
         for (task_id, idx), was in slots.items():
             write = was or Write(idx, "", "", b"", 0)
             message = writes_to_message(TaskWrites(key.namespace, key.checkpoint_id, task_id, "", (write,)))
@@ -39,6 +42,8 @@ def before_to_message(before: Before, store: Store) -> thread_pb2.Before:
         questions=questions_to_message(before.questions),
         interrupts=interrupts_to_message(before.interrupts),
         lost=before.lost,
+        projected=[projection_to_message(was) for was in before.projected.values() if was is not None],
+        unprojected=_names(key for key, was in before.projected.items() if was is None),
     )
 
 
@@ -51,6 +56,10 @@ def before_from_message(message: thread_pb2.Before, store: Store) -> Before:
         interrupts_from_message(message.interrupts),
         {key.namespace: key.checkpoint_id for key in map(_key, message.heads)},
         dict.fromkeys(map(_key, message.put)),
+        projected={
+            **{one.key: one for one in map(projection_from_message, message.projected)},
+            **dict.fromkeys(map(_key, message.unprojected)),
+        },
         effects={(one.place.scope, one.place.key): one for one in effects},
         lost=message.lost,
     )

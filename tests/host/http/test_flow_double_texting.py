@@ -1,4 +1,4 @@
-"""A run that comes while another is at work: what becomes of both, and of the thread, as the LangGraph server has it."""
+"""A run that comes while another is at work: what becomes of both and of the thread, as the LangGraph server has it."""
 
 import asyncio
 from pathlib import Path

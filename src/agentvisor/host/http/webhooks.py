@@ -1,18 +1,14 @@
-"""The activity that tells a webhook of a run's end: the run as the API shows it, with the values that it ended with."""
+"""What a webhook is told of a run's end: the run as the API shows it, with the values that it ended with."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import time
 
 import structlog
-from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
-from agentvisor.core.errors import AgentVisorError, NotFound
+from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.notices import Notice
 from agentvisor.core.runs import Run
@@ -25,16 +21,11 @@ from agentvisor.host.http.times import iso
 from agentvisor.host.metrics import WEBHOOKS
 from agentvisor.host.render_typed import Json
 from agentvisor.host.webhook_address import WebhookAddresses
-from agentvisor.host.webhook_sender import Heard, Webhook, send
-from agentvisor.host.workflow.telling import WEBHOOK_ACTIVITY
-from agentvisor.protocol.threads import notice_from_message
-from agentvisor.protocol.v1 import run_pb2
+from agentvisor.host.webhook_sender import Answer, Heard, Webhook, send
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.webhook")
 
 TOO_LARGE = "too_large"
-_BEAT = 2.0
-"""Seconds: a host that is killed while it sends is noticed by its silence."""
 
 
 class Webhooks:
@@ -46,26 +37,17 @@ class Webhooks:
         self._key = None if secret is None else signing_key(secret.get_secret_value())
         self._addresses = WebhookAddresses(services.config.http.webhook_allow_private)
 
-    @activity.defn(name=WEBHOOK_ACTIVITY)
-    async def tell(self, encoded: bytes) -> None:
-        """Send one notice once; Temporal tries again where that is worth it."""
-        message = run_pb2.Notice.FromString(encoded)
-        notice, thread_id = notice_from_message(message), ThreadId(message.thread_id)
-        alive = asyncio.create_task(_beating())
+    async def tell(self, thread_id: ThreadId, notice: Notice) -> Answer:
+        """Send it once. `Unavailable` and the like where what is to be told cannot be read now."""
         try:
             body = await self._body(thread_id, notice)
-            webhook = Webhook(notice.run.spec.webhook, notice.run.run_id, body)
-            answer = await send(webhook, addresses=self._addresses, key=self._key, now_s=int(time()))
         except NotFound:
-            return  # the thread was deleted, and what was to be told of it with it
-        finally:
-            alive.cancel()
-            with suppress(asyncio.CancelledError):
-                await alive
+            return Answer(Heard.NEVER, "the thread was deleted, and what was to be told of it with it")
+        webhook = Webhook(notice.run.spec.webhook, notice.run.run_id, body)
+        answer = await send(webhook, addresses=self._addresses, key=self._key, now_s=int(time()))
         WEBHOOKS.labels(answer.heard.value).inc()
         log.info("webhook", thread=thread_id, run=notice.run.run_id, outcome=answer.heard.value, says=answer.says)
-        if answer.heard is not Heard.YES:
-            raise ApplicationError(answer.says[:500], type="Webhook", non_retryable=answer.heard is Heard.NEVER)
+        return answer
 
     async def _body(self, thread_id: ThreadId, notice: Notice) -> bytes:
         run = await self._whole(thread_id, notice.run)
@@ -105,10 +87,7 @@ class Webhooks:
         thread = await self._services.threads.read(thread_id, namespace=namespace, checkpoint_id=checkpoint_id)
         if thread.store.get(namespace, checkpoint_id) is None:
             return None
-        try:
-            state = await state_at(self._services, thread_id, ROOT, checkpoint_id, subgraphs=False)
-        except AgentVisorError as error:
-            raise ApplicationError(error.message[:500], type=type(error).__name__) from error
+        state = await state_at(self._services, thread_id, ROOT, checkpoint_id, subgraphs=False)
         return state["values"]
 
 
@@ -119,9 +98,3 @@ def _status(run: Run) -> str:
 def _started_at(run: Run) -> Json:
     started = [one.started_at_ms or one.scheduled_at_ms for one in run.attempts[:1]]
     return iso(started[0]) if started else None
-
-
-async def _beating() -> None:
-    while True:
-        activity.heartbeat()
-        await asyncio.sleep(_BEAT)

@@ -14,7 +14,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from agentvisor.core import deadlines, shed
+    from agentvisor.core import deadlines, shed, turns
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
@@ -103,13 +103,13 @@ class ThreadWorkflow:
     async def _until_something_is_due(self) -> None:
         """A run, upkeep, or the deadline of what waits for an answer; a thread that has failed waits for nothing."""
         deadline = None if self._thread.failure else deadlines.next_deadline_ms(self._thread)
-        due = self._thread.next_due_ms()
+        due = turns.next_due_ms(self._thread.runs.values())
         await self._until(
             lambda: (
                 self._thread.next_run(_now_ms()) is not None
                 or self._compaction_due()
                 or (deadline is not None and deadlines.next_deadline_ms(self._thread) != deadline)
-                or self._thread.next_due_ms() != due
+                or turns.next_due_ms(self._thread.runs.values()) != due
             ),
             self._until_deadline(min((at for at in (deadline, due) if at is not None), default=None)),
         )

@@ -146,6 +146,8 @@ class Before(_message.Message):
     QUESTIONS_FIELD_NUMBER: _builtins.int
     INTERRUPTS_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
+    PROJECTED_FIELD_NUMBER: _builtins.int
+    UNPROJECTED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     lost: _builtins.str
     """Why the run cannot be undone any more."""
@@ -169,6 +171,12 @@ class Before(_message.Message):
     def questions(self) -> _store_pb2.Questions: ...
     @_builtins.property
     def interrupts(self) -> _store_pb2.Interrupts: ...
+    @_builtins.property
+    def projected(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Projection]:
+        """Projections that the run has replaced, and of which checkpoints there was none before."""
+
+    @_builtins.property
+    def unprojected(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointName]: ...
     def __init__(
         self,
         *,
@@ -181,10 +189,12 @@ class Before(_message.Message):
         questions: _store_pb2.Questions | None = ...,
         interrupts: _store_pb2.Interrupts | None = ...,
         lost: _builtins.str = ...,
+        projected: _abc.Iterable[_store_pb2.Projection] | None = ...,
+        unprojected: _abc.Iterable[Global___CheckpointName] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "effects", b"effects", "heads", b"heads", "interrupts", b"interrupts", "lost", b"lost", "put", b"put", "questions", b"questions", "replaced", b"replaced", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "effects", b"effects", "heads", b"heads", "interrupts", b"interrupts", "lost", b"lost", "projected", b"projected", "put", b"put", "questions", b"questions", "replaced", b"replaced", "run_id", b"run_id", "unprojected", b"unprojected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
