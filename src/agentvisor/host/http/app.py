@@ -18,6 +18,7 @@ from agentvisor.host.http import (
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
     stateless,
     storage,
@@ -102,6 +103,7 @@ def create_app(
         state,
         thread_state,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
     )
