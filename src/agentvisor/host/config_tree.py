@@ -176,6 +176,11 @@ class GuestConfig(Section):
     stop_grace: Duration = Field(
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
     )
+    operation_timeout: Duration = Field(
+        default=timedelta(seconds=60),
+        description="Time budget of what an agent's code does without running: an update of a thread's state, a "
+        "description of its graph.",
+    )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
         default=0,

@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Check
 from langgraph.types import Command, Send, StateSnapshot
 
 from agentvisor.core.errors import Conflict
+from agentvisor.core.ids import ROOT
 from agentvisor.guest.runners.langgraph_graph import Graph
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
@@ -70,7 +71,7 @@ async def invocation(
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
         return Invocation(
-            _command(cast("Mapping[str, object]", command)) if isinstance(command, Mapping) else given, config
+            command_of(cast("Mapping[str, object]", command)) if isinstance(command, Mapping) else given, config
         )
     if attempt == 1 and not isinstance(command, Mapping):
         return Invocation(given, config)
@@ -84,21 +85,22 @@ async def invocation(
     wanted = cast("Mapping[str, object]", command)
     addressed = await saver.aget_tuple(_root(config))
     if addressed is None:
-        return Invocation(_command(wanted), config)
+        return Invocation(command_of(wanted), config)
     # Only of the latest checkpoint does LangGraph tell which questions were answered since.
     is_head = head is not None and head.checkpoint["id"] == addressed.checkpoint["id"]
-    waiting = list(_waiting(await graph.aget_state(latest if is_head else config, subgraphs=True)))
+    of_root = latest if is_head else config | _root(config)
+    waiting = list(_waiting(await graph.aget_state(of_root, subgraphs=True)))
     mark = _mark(addressed, run_id)
     if mark is None:
         if gone := set(answers).difference(interrupt for _, interrupt in waiting):
             raise Conflict(f"interrupt {min(gone)} does not wait for an answer (any more)", interrupt_id=min(gone))
         await _store_mark(saver, addressed, run_id, waiting)
-        return Invocation(_command(wanted), config)
+        return Invocation(command_of(wanted), config)
     left = _left(wanted, mark, waiting, addressed)
     if "resume" not in left and "resume" in wanted:
         # The answer was taken, and the task that took it may ask again: it must not find this one once more.
         await saver.aput_writes(addressed.config, [(RESUME, None)], NULL_TASK)
-    return Invocation(_command(left) if left else None, config)
+    return Invocation(command_of(left) if left else None, config)
 
 
 def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed: CheckpointTuple) -> dict[str, object]:
@@ -121,7 +123,8 @@ def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed:
     return left
 
 
-def _command(wanted: Mapping[str, object]) -> Command[str]:
+def command_of(wanted: Mapping[str, object]) -> Command[str]:
+    """A caller's {"resume"?, "update"?, "goto"?} as LangGraph has it."""
     goto = wanted.get("goto") or ()
     targets = cast("list[object]", goto if isinstance(goto, list) else [goto] if goto else [])
     return Command(
@@ -176,7 +179,12 @@ async def _store_mark(
 
 
 def _root(config: RunnableConfig) -> RunnableConfig:
-    return {"configurable": {**config.get("configurable", {}), "checkpoint_ns": ""}}
+    """The root's part of the checkpoint that a config names: of a subgraph's, its ancestor."""
+    configurable = {**config.get("configurable", {}), "checkpoint_ns": ""}
+    above = cast("Mapping[str, str]", configurable.pop("checkpoint_map", None) or {})
+    if ROOT in above:
+        configurable["checkpoint_id"] = above[ROOT]
+    return {"configurable": configurable}
 
 
 def _without_address(config: RunnableConfig) -> dict[str, object]:

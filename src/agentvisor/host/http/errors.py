@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from agentvisor.core.errors import (
+    AgentBroken,
     AgentVisorError,
     Conflict,
     Corrupt,
@@ -27,6 +28,7 @@ from agentvisor.core.errors import (
     Unavailable,
     UnknownAgent,
     UnknownOutcome,
+    UpdateRefused,
     ValueTooLarge,
 )
 from agentvisor.host.http.json import JsonResponse
@@ -37,6 +39,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.ht
 STATUS: dict[type[AgentVisorError], int] = {
     InvalidInput: 422,
     UnknownAgent: 422,
+    UpdateRefused: 400,
+    AgentBroken: 424,
     NotFound: 404,
     Conflict: 409,
     Fenced: 409,
