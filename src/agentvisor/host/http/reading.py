@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId, without_tasks
 from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.saves import is_save
@@ -98,6 +98,8 @@ async def state_at(
         return await latest_state(services, thread_id, subgraphs=subgraphs)
     if checkpoint_id is None:
         thread = await services.threads.get(thread_id)
+        if thread.store.get(namespace) is None and thread.store.get(without_tasks(namespace)) is not None:
+            namespace = without_tasks(namespace)
     else:
         thread = await services.threads.read(thread_id, namespace=namespace, checkpoint_id=checkpoint_id)
     found = thread.store.get(namespace, checkpoint_id)

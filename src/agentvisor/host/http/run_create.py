@@ -169,7 +169,7 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         multitask_strategy=run_pb2.MULTITASK_STRATEGY_REJECT
         if run.multitask_strategy == "reject"
         else run_pb2.MULTITASK_STRATEGY_ENQUEUE,
-        checkpoint_id=named.checkpoint_id if named is not None else None,
+        checkpoint_id=(named.checkpoint_id if named is not None else None) or "",
         restart=restart_policy(config),
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),

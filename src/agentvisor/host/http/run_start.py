@@ -108,9 +108,8 @@ async def _go_on_from(
     if named is None:
         return
     if stateless:
-        raise NotFound(
-            f"checkpoint {(named.checkpoint_id or '')[:80]!r} does not exist: a run without a thread has no checkpoints yet"
-        )
+        shown = (named.checkpoint_id or "")[:80]
+        raise NotFound(f"checkpoint {shown!r} does not exist: a run without a thread has no checkpoints yet")
     where = await addressed(services, thread_id, named)
     spec.checkpoint_ns, spec.checkpoint_id = where.namespace, where.checkpoint_id
     spec.checkpoint_map = encode(where.map) if where.map else b""

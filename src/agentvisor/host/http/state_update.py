@@ -69,7 +69,7 @@ def graph_of(services: Services, thread: Thread) -> str:
     if last is not None:
         return agent_of(services, last.spec.agent)
     raise UpdateRefused(
-        f"thread {thread.thread_id} has no agent yet, which alone knows how to update its state: run one on it, or set "
+        f"thread {thread.thread_id} has no agent yet, which alone knows how its state changes: run one on it, or set "
         "metadata.graph_id"
     )
 
