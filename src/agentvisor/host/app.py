@@ -21,6 +21,7 @@ from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.external import open_external
@@ -132,6 +133,8 @@ async def running_host(
         grpc_address = await stack.enter_async_context(
             store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config), drain.begun.is_set)
         )
+        descriptions = Descriptions(guests, config)
+        stack.push_async_callback(descriptions.stop)
         app = create_app(
             threads,
             streams,
@@ -140,6 +143,7 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            describe=descriptions.describe,
         )
         await stack.enter_async_context(serving(app, config.http.host, config.http.port))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")

@@ -20,18 +20,34 @@ AGENTS = Path(__file__).parent / "agents.py"
 GRAPHS = ("line", "failing", "nested", "deep", "keeping", "fanning", "gating")
 
 
+CHANGING = """\
+from langgraph.graph import MessagesState, StateGraph
+
+agent = StateGraph(MessagesState)
+agent.add_sequence([("{node}", lambda state: {{}})])
+agent.set_entry_point("{node}")
+"""
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state-host")
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def host(temporal: TemporalProcess, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Host]:
-    folder = tmp_path_factory.mktemp("state-host")
+async def host(temporal: TemporalProcess, folder: Path) -> AsyncGenerator[Host]:
+    (folder / "changing.py").write_text(CHANGING.format(node="before"))
+    (folder / "hanging.py").write_text("import time\n\n\ndef agent():\n    time.sleep(600)\n")
     (folder / "broken.py").write_text("import no_such_module\n\nagent = 1\n")
     named = [f"  {name}: {AGENTS}:{name}" for name in GRAPHS]
     named += [f"  plain: {AGENTS}:plain", "  broken: ./broken.py:agent"]
+    named += ["  changing: ./changing.py:agent", "  hanging: ./hanging.py:agent"]
     (folder / "agentvisor.yaml").write_text("\n".join(["agents:", *named, ""]))
     settings = {
         "http.port": free_ports(1)[0],
         "temporal.task_queue": f"state-{uuid4()}",
         "temporal.run_restart.initial_backoff": "50ms",
-        "guest.operation_timeout": "20s",
+        "guest.operation_timeout": "12s",
     }
     config = load_config(folder, environ={}, overrides=settings)
     async with running_host(config, await connect(temporal.address, "default")) as host:
