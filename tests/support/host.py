@@ -81,13 +81,20 @@ class EngineHost:
         return reply
 
     async def start_run(
-        self, thread_id: ThreadId, agent: str, *, restarts: int = 3, timeout: float = 60.0, elapsed: float = 600.0
+        self,
+        thread_id: ThreadId,
+        agent: str,
+        *,
+        restarts: int = 3,
+        timeout: float = 60.0,
+        elapsed: float = 600.0,
+        kind: RunKind = RunKind.AGENT,
     ) -> RunId:
         """Start a run of a scripted agent."""
         spec = run_pb2.RunSpec(
             run_id=f"r-{uuid4().hex[:12]}",
             agent=agent,
-            kind=run_pb2.RunKind.ValueType(RunKind.AGENT),
+            kind=run_pb2.RunKind.ValueType(kind),
             multitask_strategy=run_pb2.MULTITASK_STRATEGY_ENQUEUE,
             heartbeat_timeout_ms=int(self.knobs.heartbeat_timeout * 1000),
             timeout_ms=int(timeout * 1000),

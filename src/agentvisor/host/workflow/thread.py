@@ -189,7 +189,7 @@ class ThreadWorkflow:
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
             return Next(Step.FINISHED)
-        if closed.together:
+        if closed.together and self._thread.is_current(active.id):
             self._thread.apply(operations_from(closed.together), close.source, _now_ms())
         follows = self._thread.close_attempt(close, _now_ms())
         if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
