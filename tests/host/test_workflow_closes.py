@@ -29,7 +29,8 @@ def timed_out(kind: TimeoutType | None, *details: object) -> TimeoutError:
 
 @pytest.mark.parametrize("ending", [one for one in run_pb2.Ending.values() if one])
 def test_a_report_says_how_the_attempt_ended_and_brings_the_rest_of_its_log(ending: run_pb2.Ending.ValueType) -> None:
-    encoded = report(ending, error_type="T", error_message="m", output=b"1", code=9, host_queue="q:h1", together=[b"op"])
+    said = {"error_type": "T", "error_message": "m", "output": b"1", "code": 9, "host_queue": "q:h1"}
+    encoded = report(ending, together=[b"op"], **said)
     for close, log, together in (
         close_of_value(encoded),
         close_of_error(CancelledError("cancelled", encoded)),

@@ -13,7 +13,7 @@ from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
-from agentvisor.host.http.questions import asking, questions, with_questions
+from agentvisor.host.http.questions import asking, questions, with_questions, with_terms
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
@@ -73,7 +73,7 @@ async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bo
     state = await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
     if is_save(head.checkpoint.namespace):
         return {**state, **asking(thread)}
-    return with_questions(state, thread)
+    return with_questions(with_terms(state, thread), thread)
 
 
 def _current(store: Store) -> CheckpointTuple | None:
