@@ -381,7 +381,8 @@ class Thread:
     def prune_runs(self) -> None:
         """Keep the newest finished runs, as many as the settings say."""
         keep = self.settings.run_history
-        for run in self.ended_runs()[:-keep] if keep > 0 else ():
+        ended = [run for run in self.ended_runs() if run.is_agent]
+        for run in ended[:-keep] if keep > 0 else ():
             del self.runs[run.run_id]
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:

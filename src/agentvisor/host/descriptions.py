@@ -18,6 +18,8 @@ from agentvisor.protocol.v1 import guest_pb2, run_pb2, store_pb2
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.descriptions")
 
 MOST_KEPT = 256
+AT_A_TIME = 4
+"""Processes that are asked; they count to no limit on runs."""
 _THREAD = "description"
 """No thread is called so to an agent that is described: it has no store."""
 
@@ -30,6 +32,7 @@ class Descriptions:
     def __init__(self, guests: Guests, config: Config) -> None:
         self._guests = guests
         self._config = config
+        self._few = asyncio.Semaphore(AT_A_TIME)
         self._kept: dict[_Key, asyncio.Task[bytes]] = {}
 
     async def describe(self, agent: str, asked: guest_pb2.Description) -> bytes:
@@ -76,18 +79,21 @@ class Descriptions:
             spec=run_pb2.RunSpec(agent=agent, kind=run_pb2.RUN_KIND_AGENT),
             description=asked,
         )
+        async with self._few:
+            return _answer(agent, await self._until_end(agent, task))
+
+    async def _until_end(self, agent: str, task: guest_pb2.AgentTask) -> AgentEnd:
         limit = self._config.guest.operation_timeout.total_seconds()
         try:
             async with asyncio.timeout(limit):
-                end = await self._until_end(agent, task)
+                return await self._run(agent, task)
         except TimeoutError:
             raise Unavailable(
                 f"agent {agent!r} did not say what it is in {limit:g} s (guest.operation_timeout): what does its code "
                 "do when it is imported, or makes its graph?"
             ) from None
-        return _answer(agent, end)
 
-    async def _until_end(self, agent: str, task: guest_pb2.AgentTask) -> AgentEnd:
+    async def _run(self, agent: str, task: guest_pb2.AgentTask) -> AgentEnd:
         running = await self._guests.start_agent(agent, task, _Listener(agent))
         try:
             return await asyncio.shield(running.ended)

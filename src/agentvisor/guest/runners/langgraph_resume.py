@@ -44,6 +44,8 @@ class Mark:
 
     waiting: Waiting
     null_writes: int
+    is_current: bool = False
+    """It was given where the thread stood, even if a checkpoint was named."""
 
 
 async def invocation(
@@ -78,29 +80,62 @@ async def invocation(
     latest = config | {"configurable": _without_address(config)}
     head = await saver.aget_tuple(_root(latest))
     if head is not None and head.metadata.get("run_id") == run_id:
-        # The run has stored a checkpoint: its input or command is in there, and what it was doing goes on.
-        return Invocation(None, latest)
+        below = _levels(config)
+        if not below or _levels_begun(await graph.aget_state(latest, subgraphs=True)) >= below:
+            # The run has stored a checkpoint: its input or command is in there, and what it was doing goes on.
+            return Invocation(None, latest)
+        # The root's fork is stored, and what is to go on below it is not: from there, the subgraph would start anew.
+        return Invocation(command_of(cast("Mapping[str, object]", command)) if command else given, config)
     if not isinstance(command, Mapping):
         return Invocation(given, config)
     wanted = cast("Mapping[str, object]", command)
+    known = None if head is None else _mark(head, run_id)
+    if head is not None and (known.is_current if known is not None else await _is_current(saver, config, latest)):
+        # Named or not, it is where the thread stands. Only there does LangGraph tell which questions were answered.
+        config = latest
     addressed = await saver.aget_tuple(_root(config))
     if addressed is None:
         return Invocation(command_of(wanted), config)
-    # Only of the latest checkpoint does LangGraph tell which questions were answered since.
-    is_head = head is not None and head.checkpoint["id"] == addressed.checkpoint["id"]
-    of_root = latest if is_head else config | _root(config)
-    waiting = list(_waiting(await graph.aget_state(of_root, subgraphs=True)))
+    is_current = config is latest
+    waiting = list(_waiting(await graph.aget_state(config if is_current else config | _root(config), subgraphs=True)))
     mark = _mark(addressed, run_id)
     if mark is None:
         if gone := set(answers).difference(interrupt for _, interrupt in waiting):
             raise Conflict(f"interrupt {min(gone)} does not wait for an answer (any more)", interrupt_id=min(gone))
-        await _store_mark(saver, addressed, run_id, waiting)
+        await _store_mark(saver, addressed, run_id, waiting, is_current=is_current)
         return Invocation(command_of(wanted), config)
     left = _left(wanted, mark, waiting, addressed)
     if "resume" not in left and "resume" in wanted:
         # The answer was taken, and the task that took it may ask again: it must not find this one once more.
         await saver.aput_writes(addressed.config, [(RESUME, None)], NULL_TASK)
     return Invocation(command_of(left) if left else None, config)
+
+
+async def _is_current(saver: BaseCheckpointSaver[str], config: RunnableConfig, latest: RunnableConfig) -> bool:
+    """Whether a config names no checkpoint, or the latest of its namespace and of every one above it."""
+    configurable: dict[str, object] = config.get("configurable", {})
+    namespace, named = str(configurable.get("checkpoint_ns") or ROOT), configurable.get("checkpoint_id")
+    for place, checkpoint_id in {
+        **cast("Mapping[str, object]", configurable.get("checkpoint_map") or {}),
+        **({namespace: named} if named else {}),
+    }.items():
+        here = latest | {"configurable": {**latest.get("configurable", {}), "checkpoint_ns": place}}
+        found = await saver.aget_tuple(here)
+        if found is None or found.checkpoint["id"] != checkpoint_id:
+            return False
+    return True
+
+
+def _levels(config: RunnableConfig) -> int:
+    """How many graphs are above the one whose checkpoint a config names."""
+    namespace = cast("str", config.get("configurable", {}).get("checkpoint_ns", ""))
+    return len([part for part in namespace.split("|") if part and not part.isdigit()])
+
+
+def _levels_begun(snapshot: StateSnapshot) -> int:
+    """How many levels of subgraphs have stored something of the tasks that this state goes on with."""
+    below = [task.state for task in snapshot.tasks if isinstance(task.state, StateSnapshot)]
+    return max((1 + _levels_begun(one) for one in below if one.created_at is not None), default=0)
 
 
 def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed: CheckpointTuple) -> dict[str, object]:
@@ -167,14 +202,18 @@ def _mark(found: CheckpointTuple, run_id: str) -> Mark | None:
         if task == _mark_task(run_id) and channel == MARK:
             stored = cast("Mapping[str, object]", value)
             waiting = [(place, id_) for place, id_ in cast("list[list[str]]", stored["waiting"])]
-            return Mark(waiting, cast("int", stored["null_writes"]))
+            return Mark(waiting, cast("int", stored["null_writes"]), bool(stored.get("is_current")))
     return None
 
 
 async def _store_mark(
-    saver: BaseCheckpointSaver[str], addressed: CheckpointTuple, run_id: str, waiting: Waiting
+    saver: BaseCheckpointSaver[str], addressed: CheckpointTuple, run_id: str, waiting: Waiting, *, is_current: bool
 ) -> None:
-    value = {"waiting": [list(one) for one in waiting], "null_writes": len(_null_writes(addressed))}
+    value = {
+        "waiting": [list(one) for one in waiting],
+        "null_writes": len(_null_writes(addressed)),
+        "is_current": is_current,
+    }
     await saver.aput_writes(addressed.config, [(MARK, value)], _mark_task(run_id))
 
 

@@ -37,6 +37,7 @@ with workflow.unsafe.imports_passed_through():
         spec_from_message,
         thread_from_message,
         thread_to_message,
+        without_supersteps,
     )
     from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
@@ -143,6 +144,8 @@ class ThreadWorkflow:
             elif follows.delay_ms:
                 self._show()
                 await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
+            if run.is_update and run.status.terminal:
+                run.spec = without_supersteps(run.spec)
             if self._compaction_due() and self._thread.active is None:
                 self._continue_as_new()
             if self._thread.failure:

@@ -47,7 +47,6 @@ async def host(temporal: TemporalProcess, folder: Path) -> AsyncGenerator[Host]:
         "http.port": free_ports(1)[0],
         "temporal.task_queue": f"state-{uuid4()}",
         "temporal.run_restart.initial_backoff": "50ms",
-        "guest.operation_timeout": "12s",
     }
     config = load_config(folder, environ={}, overrides=settings)
     async with running_host(config, await connect(temporal.address, "default")) as host:

@@ -1,19 +1,24 @@
 """What an assistant is made of, as its code says in a guest: graphs, schemas and subgraphs (S29)."""
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk.client import LangGraphClient
 from tests.host.http.state import agents
 from tests.host.http.state.conftest import CHANGING
+from tests.support.waiting import until
 
+from agentvisor.core.errors import Unavailable
 from agentvisor.host.app import Host
+from agentvisor.host.config import load_config
+from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.http.agents import assistant_id
+from agentvisor.protocol.v1.guest_pb2 import Description
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -83,14 +88,17 @@ async def test_an_agent_that_does_not_load_answers_with_its_traceback(http: http
         assert (response.status_code, "xray must be" in response.json()["detail"]) == (422, True), xray
 
 
-async def test_an_agent_that_hangs_is_given_up_and_the_answers_of_others_are_not(
-    http: httpx.AsyncClient, host: Host
-) -> None:
-    began = time.monotonic()
-    response = await http.get("/assistants/hanging/graph", timeout=60)
-    assert (response.status_code, "guest.operation_timeout" in response.json()["detail"]) == (503, True)
-    assert time.monotonic() - began < 40
-    assert (await http.get("/assistants/line/graph")).status_code == 200
+async def test_an_agent_that_hangs_is_given_up_and_its_process_ends(host: Host, folder: Path) -> None:
+    config = load_config(folder, environ={}, overrides={"guest.operation_timeout": "2s"})
+    impatient = Descriptions(host.guests, config)
+    with pytest.raises(Unavailable, match=r"did not say what it is in 2 s \(guest\.operation_timeout\)"):
+        await impatient.describe("hanging", Description(part=Description.PART_GRAPH))
+    guest = psutil.Process(host.guests.pids()["hanging"])
+
+    def none_but_the_zygote() -> bool:
+        return len(guest.children(recursive=True)) <= 1
+
+    await until(none_but_the_zygote)
 
 
 async def test_what_is_known_of_an_agent_is_asked_anew_when_its_code_changes(

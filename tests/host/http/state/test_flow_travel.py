@@ -58,6 +58,11 @@ async def an_answer_at_the_heads_id(one: Any) -> None:
     await one.resume("yes", at=(await one.history())[0]["checkpoint"])
 
 
+async def an_answer_where_it_waits(one: Any) -> None:
+    await one.run({"count": 1})
+    await one.resume("yes", at=innermost(await one.state())["checkpoint"])
+
+
 TRAVELS = [
     nothing_but_a_run, an_update_of_the_subgraph, an_update_of_its_past, a_run_from_its_past, a_run_from_where_it_waits,
     an_answer_at_the_heads_id,
@@ -74,6 +79,19 @@ async def test_below_the_root_it_is_what_langgraph_does_in_one_process(
     await travel(oracle)
     assert normal(await remote.history()) == normal(await oracle.history())
     assert normal([await remote.state()]) == normal([await oracle.state()])
+
+
+@pytest.mark.parametrize("graph", ["nested", "deep"])
+async def test_an_answer_that_names_where_the_subgraph_waits_is_an_answer(travellers: Travellers, graph: str) -> None:
+    """LangGraph in one process does the same, and notes the ancestors of the subgraph as those of the root, too."""
+    remote, oracle = await travellers(graph)
+    seen: list[list[Any]] = []
+    for one in (remote, oracle):
+        await an_answer_where_it_waits(one)
+        seen.append(
+            [(state["values"], state["next"], state["metadata"]["step"]) for state in normal(await one.history())]
+        )
+    assert seen[0] == seen[1]
 
 
 async def test_a_subgraph_that_keeps_its_state_is_updated_in_its_own_namespace(travellers: Travellers) -> None:

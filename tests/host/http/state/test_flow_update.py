@@ -14,6 +14,9 @@ from langgraph_sdk.client import LangGraphClient
 from tests.host.http.state.conftest import normal
 from tests.support.waiting import until
 
+from agentvisor.core.ids import ThreadId
+from agentvisor.host.app import Host
+
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
 Travellers = Callable[[str], Awaitable[tuple[Any, Any]]]
@@ -143,6 +146,15 @@ async def test_the_answer_names_the_new_checkpoint_and_the_thread_shows_it(
     await remote.update(None, "__end__")
     assert (await sdk.threads.get(remote.id))["status"] == "idle"
     assert (await http.get(f"/threads/{remote.id}/interrupts")).json() == []
+
+
+async def test_what_an_update_was_made_of_is_not_kept_beside_what_it_made(travellers: Travellers, host: Host) -> None:
+    remote, _ = await travellers("line")
+    await remote.update({"log": ["words " * 1000]}, "work")
+    thread_id = ThreadId(remote.id)
+    (update,) = (await host.threads.get(thread_id)).runs.values()
+    whole = await host.threads.get_run(thread_id, update.run_id)
+    assert (whole.is_update, whole.status.name, len(whole.spec.body) < 500) == (True, "SUCCESS", True)
 
 
 async def test_an_update_ends_what_a_failed_run_has_left(travellers: Travellers, sdk: LangGraphClient) -> None:
