@@ -253,7 +253,7 @@ class Thread:
         run = self.runs.get(spec.run_id)
         if run is None:
             self._make_way(spec, now_ms)
-            run = Run(spec, RunStatus.PENDING, now_ms, now_ms, told=not spec.webhook)
+            run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
             self.runs[spec.run_id] = run
             self.touch(now_ms)
         return run
@@ -484,9 +484,6 @@ class Thread:
     def heard(self, run_id: RunId, now_ms: int) -> None:
         """A webhook has heard of a run's end, or will never."""
         self.notices.pop(run_id, None)
-        run = self.runs.get(run_id)
-        if run is not None:
-            run.told = True
         self.touch(now_ms)
 
     # --- the journal -----------------------------------------------------------------------------------------------
