@@ -10,6 +10,7 @@ from uuid import uuid4
 import structlog
 
 from agentvisor.core.errors import AgentBroken, InvalidInput, PermissionRefused, Unavailable
+from agentvisor.core.owners import EVERYONE
 from agentvisor.host.config_tree import Config
 from agentvisor.host.guests import Guests
 from agentvisor.host.running_agent import AgentEnd
@@ -94,7 +95,7 @@ class Descriptions:
             ) from None
 
     async def _run(self, agent: str, task: guest_pb2.AgentTask) -> AgentEnd:
-        running = await self._guests.start_agent(agent, task, _Listener(agent))
+        running = await self._guests.start_agent(agent, task, _Listener(agent), owner=EVERYONE)
         try:
             return await asyncio.shield(running.ended)
         finally:
