@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from tests.histories.store_scenarios import STORE_SCENARIOS, Scenario
+from tests.histories.way_scenarios import WAY_SCENARIOS
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, Role, engine_host
 from tests.support.proxy import HEARTBEAT, POLL_ACTIVITY, heartbeat_of, proxy_to
@@ -249,23 +250,27 @@ async def updates_of_the_state(temporal: str, thread_id: ThreadId) -> None:
         await one.threads.wait_run(thread_id, run_id)
 
 
-SCENARIOS: dict[str, Scenario] = {
-    scenario.__name__: scenario
-    for scenario in (
-        idle,
-        owned,
-        session_with_folds,
-        run_that_completes,
-        run_that_fails,
-        killed_agent,
-        lost_host,
-        compaction_with_handover,
-        compaction_while_idle,
-        lost_attach,
-        cancelled_run,
-        cancelled_before_it_started,
-        session_yields,
-        state_that_cannot_fit,
-        updates_of_the_state,
-    )
-} | STORE_SCENARIOS
+SCENARIOS: dict[str, Scenario] = (
+    {
+        scenario.__name__: scenario
+        for scenario in (
+            idle,
+            owned,
+            session_with_folds,
+            run_that_completes,
+            run_that_fails,
+            killed_agent,
+            lost_host,
+            compaction_with_handover,
+            compaction_while_idle,
+            lost_attach,
+            cancelled_run,
+            cancelled_before_it_started,
+            session_yields,
+            state_that_cannot_fit,
+            updates_of_the_state,
+        )
+    }
+    | STORE_SCENARIOS
+    | WAY_SCENARIOS
+)

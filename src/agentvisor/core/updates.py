@@ -25,6 +25,10 @@ def finished(runs: dict[RunId, Run], store: Store, update: Run, *, asks: bool) -
 def last_run(runs: dict[RunId, Run]) -> Run | None:
     """The run of an agent, or the update, that came last; an update that failed has changed nothing."""
     return next(
-        (run for run in reversed(runs.values()) if run.is_agent or (run.is_update and run.status is RunStatus.SUCCESS)),
+        (
+            run
+            for run in reversed(runs.values())
+            if (run.is_agent and not run.rolled_back) or (run.is_update and run.status is RunStatus.SUCCESS)
+        ),
         None,
     )

@@ -30,6 +30,8 @@ from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
+from agentvisor.host.http.services import services_of
+from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
 from agentvisor.host.ports import Port, require_free
@@ -45,7 +47,8 @@ from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
-from agentvisor.host.worker import workers
+from agentvisor.host.webhook_activity import WebhookActivity
+from agentvisor.host.worker import telling, workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -149,6 +152,8 @@ async def running_host(
             stopping=drain.begun.is_set,
             describe=descriptions.describe,
         )
+        webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
+        await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
         await stack.enter_async_context(serving(app, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)

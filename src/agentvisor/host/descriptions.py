@@ -95,6 +95,7 @@ class Descriptions:
             ) from None
 
     async def _run(self, agent: str, task: guest_pb2.AgentTask) -> AgentEnd:
+        # What an agent is by its code is nobody's: no thread is touched.
         running = await self._guests.start_agent(agent, task, _Listener(agent), owner=EVERYONE)
         try:
             return await asyncio.shield(running.ended)

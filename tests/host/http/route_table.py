@@ -122,6 +122,13 @@ TABLE: dict[str, Row] = {
     "POST /threads/{thread_id}/runs/stream": about(run(), stage="idle", spends=True),
     "GET /threads/{thread_id}/runs": about(),
     "GET /threads/{thread_id}/runs/{run_id}": about(),
+    "DELETE /threads/{thread_id}/runs/{run_id}": about(spends=True, status=204),
+    "POST /runs/cancel": about(
+        lambda things: {"thread_id": things["thread_id"], "run_ids": [things["run_id"]]},
+        stage="busy",
+        spends=True,
+        status=204,
+    ),
     "GET /threads/{thread_id}/runs/{run_id}/join": about(),
     "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),

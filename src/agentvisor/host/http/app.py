@@ -19,6 +19,7 @@ from agentvisor.host.http import (
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
     state_update,
     stateless,
@@ -109,6 +110,7 @@ def create_app(
         state_update,
         thread_state,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
     )

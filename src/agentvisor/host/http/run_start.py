@@ -21,6 +21,7 @@ from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
+from agentvisor.host.webhook_address import WebhookAddresses
 from agentvisor.protocol.v1 import run_pb2
 
 _LOOKS = 5
@@ -46,6 +47,8 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     """Record the run. Nothing is created where the request is refused."""
     agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
+    if body.webhook is not None:
+        await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
     spec = spec_of(body, agent, services.config)
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}

@@ -11,6 +11,7 @@ from typing import Annotated, Protocol, Self, cast
 
 import structlog
 from fastapi import Depends
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
@@ -137,7 +138,12 @@ def _services(connection: HTTPConnection) -> Services:
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")
-    return cast("Services", connection.app.state.services).of(owner)
+    return services_of(connection.app).of(owner)
+
+
+def services_of(app: Starlette) -> Services:
+    """Of an app, bound to nobody: what the host itself does."""
+    return cast("Services", app.state.services)
 
 
 def _operators(services: Annotated[Services, Depends(_services)]) -> Services:
