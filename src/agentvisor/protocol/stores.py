@@ -63,6 +63,8 @@ Loose = (
     | store_pb2.Effect
     | store_pb2.Questions
     | store_pb2.Interrupts
+    | store_pb2.Turn
+    | store_pb2.AgentAsks
     | thread_pb2.NamespaceChannels
     | store_pb2.ThreadStateEntry
     | store_pb2.ThreadState
@@ -90,6 +92,12 @@ def loose_parts(store: Store) -> Iterator[Loose]:
         yield questions_to_message(store.questions)
     if store.interrupts:
         yield interrupts_to_message(store.interrupts)
+    if store.turn:
+        yield store_pb2.Turn(agent=store.turn)
+    for agent, (questions, interrupts) in store.others.items():
+        yield store_pb2.AgentAsks(
+            agent=agent, questions=questions_to_message(questions), interrupts=interrupts_to_message(interrupts)
+        )
 
 
 def state_parts(store: Store) -> Iterator[Loose]:
@@ -114,6 +122,10 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.questions.CopyFrom(part)
         case store_pb2.Interrupts():
             message.interrupts.CopyFrom(part)
+        case store_pb2.Turn():
+            message.turn.CopyFrom(part)
+        case store_pb2.AgentAsks():
+            message.others.append(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
         case store_pb2.ThreadStateEntry():
@@ -143,4 +155,7 @@ def store_from_message(message: thread_pb2.Store) -> Store:
     for entry in message.thread_state:
         store.add_entry(entry_from_message(entry))
     store.interrupts = interrupts_from_message(message.interrupts)
+    store.turn = message.turn.agent
+    for one in message.others:
+        store.others[one.agent] = (questions_from_message(one.questions), interrupts_from_message(one.interrupts))
     return store

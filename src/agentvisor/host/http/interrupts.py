@@ -15,7 +15,7 @@ from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.answers import not_waiting
 from agentvisor.host.http.bodies_threads import Body
 from agentvisor.host.http.json import JsonResponse, JsonRoute, decode
-from agentvisor.host.http.open_interrupts import Look, interrupt_json, look
+from agentvisor.host.http.open_interrupts import Look, agent_of, interrupt_json, look
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.run_create import Command, JsonObject, RunCreate
 from agentvisor.host.http.run_start import start
@@ -136,7 +136,7 @@ async def _answer(
         if config is None and asked.config:
             config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    assistant_id = body.assistant_id or (asker.spec.agent if asker is not None else "")
+    assistant_id = body.assistant_id or agent_of(found.thread, found.open[next(iter(answers))]) or ""
     run = RunCreate(
         assistant_id=assistant_id,
         command=Command(resume=answers),

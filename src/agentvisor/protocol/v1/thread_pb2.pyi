@@ -132,6 +132,8 @@ class Store(_message.Message):
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_CHANGES_FIELD_NUMBER: _builtins.int
     INTERRUPTS_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -156,6 +158,14 @@ class Store(_message.Message):
     def thread_state_changes(self) -> _store_pb2.ThreadState: ...
     @_builtins.property
     def interrupts(self) -> _store_pb2.Interrupts: ...
+    @_builtins.property
+    def turn(self) -> _store_pb2.Turn:
+        """Whose `questions` and `interrupts` are: the agent that had the last turn."""
+
+    @_builtins.property
+    def others(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.AgentAsks]:
+        """What other agents ask, which had their turns before."""
+
     def __init__(
         self,
         *,
@@ -170,10 +180,12 @@ class Store(_message.Message):
         thread_state: _abc.Iterable[_store_pb2.ThreadStateEntry] | None = ...,
         thread_state_changes: _store_pb2.ThreadState | None = ...,
         interrupts: _store_pb2.Interrupts | None = ...,
+        turn: _store_pb2.Turn | None = ...,
+        others: _abc.Iterable[_store_pb2.AgentAsks] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "others", b"others", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
