@@ -6,7 +6,8 @@ import pytest
 from tests.core.build import checkpoint, spec, thread, write, writes
 
 from agentvisor.core.answering import known
-from agentvisor.core.deadlines import expire, overdue
+from agentvisor.core.asking import has_closed
+from agentvisor.core.deadlines import close_interrupts, expire, overdue
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import RunId
 from agentvisor.core.interrupts import Interrupt, Note, Report, StillWaiting, Terms
@@ -96,6 +97,24 @@ def test_deadlines_of_two_agents_end_what_each_of_them_asks() -> None:
     expire(one, late, 1_001)
     assert (one.runs[RunId("r1")].status, one.runs[RunId("r2")].status) == (RunStatus.TIMEOUT, RunStatus.SUCCESS)
     assert list(known(one.store)) == ["q1"]
+
+
+def test_what_a_graph_asks_is_not_closed_with_what_another_agent_asked() -> None:
+    asked = writes(1, write(-3, "asked", "__interrupt__"))
+    question = Ask(replace(QUESTION.question, terms=Terms(deadline_ms=500)), b"1")
+    for first, then in ("graph", "plain"), ("plain", "graph"):
+        one = thread()
+        for number, agent in enumerate((first, then)):
+            told = (checkpoint(1), asked, NOTE, WAITING) if agent == "graph" else (question,)
+            one = ran(one, of(agent, f"r{number}"), *told, ending=Ending.PAUSED)
+        late = overdue(one, 600)
+        assert late is not None
+        assert late.agent == "plain"
+        expire(one, late, 601)
+        assert not has_closed(one.store)
+        assert (known(one.store), due(one)) == ({}, ["n1"])
+        close_interrupts(one, 700)
+        assert has_closed(one.store)
 
 
 def test_a_thread_of_an_earlier_version_goes_on_as_it_began() -> None:

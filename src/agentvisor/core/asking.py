@@ -100,19 +100,18 @@ def take_turn(store: Store, agent: str, before: str, *, graph_asks: bool) -> Non
 
 def give_up_others(store: Store) -> None:
     """Close what agents without the turn ask; each forgets it at its next one."""
-    for questions, interrupts in store.others.values():
-        _close(questions, interrupts, head_of(store))
+    for asks in [*of_all(store)][1:]:
+        give_up(store, asks)
 
 
 def give_up(store: Store, asks: Asks) -> None:
-    """Close what one agent asks."""
-    _close(asks.questions, asks.interrupts, head_of(store))
-
-
-def _close(questions: Questions, interrupts: Interrupts, head: str) -> None:
-    waiting = [one.id for one in questions.waiting]
-    questions.clear()
-    interrupts.close(waiting, head)
+    """Close what one agent asks; of what a graph asks at the root's checkpoint, what is its own."""
+    head = head_of(store)
+    of_others = any(kept.asks_at == head for _, kept in store.others.values())
+    is_its_own = asks.interrupts.asks_at == head or (asks.interrupts is store.interrupts and not of_others)
+    waiting = [one.id for one in asks.questions.waiting]
+    asks.questions.clear()
+    asks.interrupts.close(waiting, head if is_its_own else "")
 
 
 def paused(store: Store) -> None:

@@ -162,10 +162,11 @@ class Interrupts:
         self.aside, self.answered = {}, {}
 
     def close(self, questions: Iterable[str], head: str) -> None:
-        """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at its head."""
+        """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at this head."""
         self.forgotten = self.forgotten or bool(self.reported)
         self._close([*questions, *self.reported, *self.noted])
-        self.reported, self.takes_input, self.noted, self.closed_at = {}, True, {}, head
+        self.reported, self.takes_input, self.noted = {}, True, {}
+        self.closed_at = head or self.closed_at
 
     def _close(self, ids: Iterable[str]) -> None:
         for one in ids:
