@@ -12,7 +12,7 @@ from tests.flow.desks import Desk, asking
 from tests.support.waiting_sync import until
 
 from agentvisor import interrupts
-from agentvisor.core.errors import Conflict, NotFound
+from agentvisor.core.errors import Conflict, InvalidInput, NotFound
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
@@ -230,3 +230,15 @@ def test_a_program_outside_lists_answers_and_gives_up(desk: Desk, monkeypatch: p
     assert interrupts.list(desk.id) == []
     with pytest.raises(NotFound):
         interrupts.list("nope")
+
+
+def test_an_answer_on_a_copy_names_the_agent(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
+    first, second = asking(desk, "graph", deadline=60)
+    copy = desk.client.threads.copy(desk.id)
+    assert [one.agent for one in interrupts.list(copy["thread_id"])] == [None, None]
+    with pytest.raises(InvalidInput, match="agent="):
+        interrupts.answer(copy["thread_id"], first["id"], "yes")
+    run = interrupts.answer_all(copy["thread_id"], {first["id"]: "one", second["id"]: "two"}, agent="graph")
+    assert desk.client.runs.join(copy["thread_id"], run)["second"] == "two"
+    assert desk.waits() == [first["id"], second["id"]]
