@@ -60,7 +60,7 @@ def _is_cut_short(events: Sequence[Event], at: int, answered: AbstractSet[str]) 
     if not answered or event.invocation_id != events[-1].invocation_id:
         return False
     behind = [one.get_function_responses() for one in events[at + 1 :] if one.branch == event.branch and has_parts(one)]
-    return all(results and answered.issuperset(str(one.id) for one in results) for results in behind)
+    return all(results and {str(one.id) for one in results} <= answered for results in behind)
 
 
 def only(events: Sequence[Event], unfinished: Sequence[Unfinished]) -> list[Event]:
