@@ -1,7 +1,8 @@
 """Prints what pip installs to have the oldest supported version of frameworks, and what the tests need beside them.
 
-`python scripts/lowest_versions.py [EXTRA...]`: without any, of all that go together. The bounds are those of pyproject.toml's extras. Of the tests' own needs only the names are taken: the bounds that they
-have there go with the newest frameworks.
+`python scripts/lowest_versions.py [EXTRA...]`: without any, of all that go together. The bounds are those of
+pyproject.toml's extras. Of the tests' own needs only the names are taken: the bounds that they have there go with the
+newest frameworks.
 """
 
 import re
