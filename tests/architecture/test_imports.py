@@ -59,6 +59,7 @@ CREWAI = [
     "guest/runners/crewai_*.py",
     "testing/crewai.py",  # a model for agents under test
 ]
+PYDANTIC_AI = ["guest/runners/pydantic_ai.py", "guest/runners/pydantic_ai_*.py"]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -185,6 +186,11 @@ def test_adk_is_known_to_its_runner_and_its_public_module_only(path: Path) -> No
 @pytest.mark.parametrize("path", OWN, ids=name_of)
 def test_crewai_is_known_to_its_runner_and_its_public_module_only(path: Path) -> None:
     assert matches(path, CREWAI) or not imports_any(path, "crewai", "crewai_core")
+
+
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_pydantic_ai_is_known_to_its_runner_only(path: Path) -> None:
+    assert matches(path, PYDANTIC_AI) or not imports_any(path, "pydantic_ai", "pydantic_graph")
 
 
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("core/")], ids=name_of)
