@@ -13,7 +13,7 @@ from agentvisor.core.ids import RunId
 from agentvisor.core.interrupts import Interrupt, Note, Report, StillWaiting, Terms
 from agentvisor.core.questions import Ask, Question
 from agentvisor.core.records import Operation
-from agentvisor.core.runs import Ending, RunSpec, RunStatus
+from agentvisor.core.runs import CancelAction, Ending, RunSpec, RunStatus
 from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
 from agentvisor.protocol.threads import spec_from_message, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2
@@ -115,6 +115,23 @@ def test_what_a_graph_asks_is_not_closed_with_what_another_agent_asked() -> None
         assert (known(one.store), due(one)) == ({}, ["n1"])
         close_interrupts(one, 700)
         assert has_closed(one.store)
+
+
+@pytest.mark.parametrize("abandons", [False, True])
+def test_a_run_that_is_rolled_back_leaves_what_others_ask_as_it_was(abandons: bool) -> None:  # noqa: FBT001
+    before = ran(thread(), spec("r1"), checkpoint(1), REPORT, ending=Ending.PAUSED)
+    one = thread_from_message(thread_to_message(before))
+    one.begin_attempt(one.accept_run(of("other", "r2", abandons=abandons), 20), 21)
+    one.apply([QUESTION, checkpoint(2)], Source(), 22)
+    one = thread_from_message(thread_to_message(one))
+    one.request_cancel(RunId("r2"), 23, CancelAction.ROLLBACK)
+    one.close_attempt(Close(Ending.CANCELLED), 24)
+    assert (one.store.turn, one.store.interrupts, one.store.others) == (
+        before.store.turn,
+        before.store.interrupts,
+        before.store.others,
+    )
+    assert (list(known(one.store)), one.status) == (["i1"], ThreadStatus.INTERRUPTED)
 
 
 def test_a_thread_of_an_earlier_version_goes_on_as_it_began() -> None:

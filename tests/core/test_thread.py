@@ -45,7 +45,7 @@ def test_a_run_behind_another_waits_or_is_refused_as_its_caller_wants() -> None:
     assert one.accept_run(spec("r2"), 3).status is RunStatus.PENDING
     with pytest.raises(Conflict, match="busy with run r1"):
         one.accept_run(spec("r3", multitask=Multitask.REJECT), 3)
-    assert one.next_run() is first
+    assert one.next_run(9) is first
     assert list(one.runs) == ["r1", "r2"]
 
 
@@ -74,7 +74,7 @@ def test_a_failed_thread_takes_no_runs_and_says_why() -> None:
     assert [one.status for one in (run, queued)] == [RunStatus.ERROR, RunStatus.ERROR]
     assert run.error_message == queued.error_message == "it does not fit"
     assert one.active is None
-    assert one.next_run() is None
+    assert one.next_run(9) is None
     assert one.status is ThreadStatus.ERROR
     with pytest.raises(ThreadFailed, match="it does not fit"):
         one.accept_run(spec("r3"), 5)
@@ -240,7 +240,7 @@ def test_a_session_that_a_run_has_overtaken_ends_although_it_never_began() -> No
         one.accept_run(spec("r1"), 4)
         assert one.session_must_yield()
         assert one.close_attempt(Close(Ending.NOT_STARTED), 5).step is Step.FINISHED
-        assert one.next_run() is one.runs[RunId("r1")]
+        assert one.next_run(9) is one.runs[RunId("r1")]
 
 
 def test_a_session_leaves_no_record_and_is_never_restarted() -> None:

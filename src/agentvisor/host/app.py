@@ -19,6 +19,7 @@ from temporalio.client import Client
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
+from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
@@ -28,6 +29,8 @@ from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
+from agentvisor.host.http.services import services_of
+from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
 from agentvisor.host.ports import Port, require_free
@@ -43,7 +46,8 @@ from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
-from agentvisor.host.worker import workers
+from agentvisor.host.webhook_activity import WebhookActivity
+from agentvisor.host.worker import telling, workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -129,19 +133,24 @@ async def running_host(
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),
         )
+        callers = Callers(config.http)
+        stack.push_async_callback(callers.close)
         grpc_address = await stack.enter_async_context(
-            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config), drain.begun.is_set)
+            store_server(sessions.of, config.grpc.host, config.grpc.port, callers, drain.begun.is_set)
         )
         app = create_app(
             threads,
             streams,
             config,
             outside=sessions,
+            callers=callers,
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
         )
-        await stack.enter_async_context(serving(app, config.http.host, config.http.port))
+        webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
+        await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
+        await stack.enter_async_context(serving(app, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
@@ -305,11 +314,6 @@ def _stopper(task: asyncio.Task[None], drain: Drain) -> Callable[[], None]:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _key(config: Config) -> str | None:
-    key = config.http.operator_key
-    return None if key is None else key.get_secret_value()
 
 
 def _seconds(duration: timedelta) -> float:

@@ -1,13 +1,15 @@
 """All that can be configured, as one typed tree: names, units, defaults, and what each setting is for."""
 
-import ipaddress
+import base64
 import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from agentvisor.host.config_auth import ApiKeyConfig, ApiKeys, JwtConfig, Origins, is_loopback
+from agentvisor.host.config_section import Section
 from agentvisor.host.config_units import Duration, Size
 
 KIB = 1024
@@ -19,10 +21,14 @@ _KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
 
 
-class Section(BaseModel):
-    """A part of the tree: unknown keys are refused, values do not change after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+def signing_key(secret: str) -> bytes:
+    """The key that a webhook's secret stands for, as the libraries of Standard Webhooks read it; empty: it is none."""
+    if not secret.startswith("whsec_"):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        return b""
 
 
 class AgentConfig(Section):
@@ -142,9 +148,60 @@ class HttpConfig(Section):
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: TcpPort = Field(default=8090, description="TCP port to listen on.")
     operator_key: SecretStr | None = Field(
-        default=None, description="Key that HTTP and gRPC clients send; needed to listen beyond loopback."
+        default=None, description="Key of the operator, who sees and may do everything, over HTTP and gRPC."
+    )
+    api_keys: ApiKeys = Field(
+        default_factory=list[ApiKeyConfig],
+        repr=False,
+        description="Keys of owners, each `{name, hash, owner}` and, if it is to end, `expires`; as a variable, JSON.",
+    )
+    cors_origins: Origins = Field(
+        default_factory=list[str],
+        description="Origins of the pages that may call, with commas between them; * for all, where keys are needed. "
+        "When not set: all where keys are needed, else this machine's, LangGraph Studio and agent-chat-ui.",
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+    max_url: Size = Field(default=16 * KIB, ge=1 * KIB, le=1 * MIB, description="Longest URL of a request.")
+    max_headers: Size = Field(
+        default=32 * KIB, ge=4 * KIB, le=1 * MIB, description="Size of all headers of a request together."
+    )
+    read_timeout: Duration = Field(
+        default=timedelta(minutes=1),
+        gt=timedelta(0),
+        description="Time that a client has to send a request's headers, and then its body.",
+    )
+    jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
+    webhook_secret: SecretStr | None = Field(
+        default=None,
+        description="Key that webhooks are signed with: whsec_ and base64, or any text; not set, they are unsigned.",
+    )
+    webhook_allow_private: bool = Field(
+        default=False, description="Webhooks may go to private and loopback addresses, and over plain http."
+    )
+    webhook_max_body: Size = Field(
+        default=1 * MIB, le=16 * MIB, description="Largest body of a webhook; past it, the run's values are left out."
+    )
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether callers must show who they are: any way for them to do so is configured."""
+        return self.operator_key is not None or bool(self.api_keys) or self.jwt.is_set
+
+    @model_validator(mode="after")
+    def _keys_differ(self) -> Self:
+        for what in ("name", "hash"):
+            values = [getattr(one, what) for one in self.api_keys]
+            if len(set(values)) < len(values):
+                raise ValueError(f"two api_keys have the same {what}: give each its own")
+        return self
+
+    @model_validator(mode="after")
+    def _pages_show_a_key(self) -> Self:
+        if "*" in self.cors_origins and not self.needs_key:
+            raise ValueError(
+                "cors_origins * lets every page of the web drive this host: name the origins, or set http.operator_key"
+            )
+        return self
 
     @field_validator("operator_key")
     @classmethod
@@ -155,6 +212,13 @@ class HttpConfig(Section):
                 "start or end; leave the setting out for no key"
             )
         return key
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_a_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not signing_key(secret.get_secret_value()):
+            raise ValueError("this secret is empty, or what follows whsec_ is not base64: leave it out to sign nothing")
+        return secret
 
 
 class GrpcConfig(Section):
@@ -175,6 +239,13 @@ class GuestConfig(Section):
     heartbeat: Duration = Field(default=timedelta(seconds=1), description="Heartbeat between guest and host.")
     stop_grace: Duration = Field(
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
+    )
+    idle_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        description="After which a guest of an owner that has nothing to do ends; those for threads of nobody stay.",
+    )
+    max_idle_guests: int = Field(
+        default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
     )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
@@ -265,10 +336,10 @@ class Config(Section):
     @model_validator(mode="after")
     def _key_beyond_loopback(self) -> Self:
         for section, host in (("http", self.http.host), ("grpc", self.grpc.host)):
-            if self.http.operator_key is None and not _is_loopback(host):
+            if not self.http.needs_key and not is_loopback(host):
                 raise ValueError(
                     f"{section}.host {host} lets other machines in, and that needs a key: set http.operator_key "
-                    "(AGENTVISOR_HTTP_OPERATOR_KEY), or listen on 127.0.0.1"
+                    "(AGENTVISOR_HTTP_OPERATOR_KEY), http.api_keys or http.jwt, or listen on 127.0.0.1"
                 )
         return self
 
@@ -283,10 +354,3 @@ class Config(Section):
             if port and first != setting:
                 raise ValueError(f"{first} and {setting} are both {port}: give each its own port")
         return self
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

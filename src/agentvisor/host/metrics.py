@@ -47,6 +47,17 @@ EXPIRED_INTERRUPTS = Counter(
     "thread did not take the run with the defaults (answer_refused: alert on this).",
     ["policy"],
 )
+REFUSED_CALLERS = Counter(
+    "agentvisor_refused_callers",
+    "Requests with no key or token (nothing_shown), or one that does not count (key, token).",
+    ["reason"],
+)
+
+WEBHOOKS = Counter(
+    "agentvisor_webhooks",
+    "Webhooks that this host sent, by outcome: delivered, failed (it is tried again), refused (it is not).",
+    ["outcome"],
+)
 
 _COUNTERS = {
     Counted.COMPACTED: COMPACTIONS,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from agentvisor.core.ids import Namespace
+from agentvisor.core.interrupts import Interrupts
+from agentvisor.core.questions import Questions
 from agentvisor.core.records import Checkpoint, CheckpointKey
 from agentvisor.core.store import Store
 from agentvisor.protocol.convert import (
@@ -94,10 +96,7 @@ def loose_parts(store: Store) -> Iterator[Loose]:
         yield interrupts_to_message(store.interrupts)
     if store.turn:
         yield store_pb2.Turn(agent=store.turn)
-    for agent, (questions, interrupts) in store.others.items():
-        yield store_pb2.AgentAsks(
-            agent=agent, questions=questions_to_message(questions), interrupts=interrupts_to_message(interrupts)
-        )
+    yield from others_to_messages(store.others)
 
 
 def state_parts(store: Store) -> Iterator[Loose]:
@@ -156,6 +155,24 @@ def store_from_message(message: thread_pb2.Store) -> Store:
         store.add_entry(entry_from_message(entry))
     store.interrupts = interrupts_from_message(message.interrupts)
     store.turn = message.turn.agent
-    for one in message.others:
-        store.others[one.agent] = (questions_from_message(one.questions), interrupts_from_message(one.interrupts))
+    store.others = others_from_messages(message.others)
     return store
+
+
+Others = dict[str, tuple[Questions, Interrupts]]
+"""What agents of a thread ask, by agent (core/asking.py)."""
+
+
+def others_to_messages(others: Others) -> list[store_pb2.AgentAsks]:
+    return [
+        store_pb2.AgentAsks(
+            agent=agent, questions=questions_to_message(questions), interrupts=interrupts_to_message(interrupts)
+        )
+        for agent, (questions, interrupts) in others.items()
+    ]
+
+
+def others_from_messages(messages: Iterable[store_pb2.AgentAsks]) -> Others:
+    return {
+        one.agent: (questions_from_message(one.questions), interrupts_from_message(one.interrupts)) for one in messages
+    }

@@ -19,6 +19,7 @@ from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
+from agentvisor.host.webhook_address import WebhookAddresses
 from agentvisor.protocol.v1 import run_pb2
 
 _LOOKS = 5
@@ -44,6 +45,8 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     """Record the run. Nothing is created where the request is refused."""
     agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
+    if body.webhook is not None:
+        await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
     spec = spec_of(body, agent, services.config)
     if spec.checkpoint_id:
         await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
