@@ -223,6 +223,6 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, [*LANGGRAPH, *ADK, *CREWAI]):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()
