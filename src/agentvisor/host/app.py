@@ -41,6 +41,7 @@ from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.worker import workers
@@ -95,6 +96,7 @@ async def running_host(
     external = open_external(config.storage)
     threads = Threads(client, _defaults(config), external)
     streams = RunStreams()
+    news = ThreadNews(threads.busy)
     limits = _limits(config)
     _require_ports(config)
     async with AsyncExitStack() as stack:
@@ -111,6 +113,7 @@ async def running_host(
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
+            attempt_began=news.tell,
             external=external,
             max_output=config.storage.max_output,
         )
@@ -141,8 +144,10 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            news=news,
         )
-        await stack.enter_async_context(serving(app, config.http.host, config.http.port))
+        serve = serving(app, config.http.host, config.http.port, max_message=config.http.max_body)
+        await stack.enter_async_context(serve)
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"

@@ -22,6 +22,9 @@ TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.co
 
 LOOPBACK_ORIGIN = r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?"
 
+_GUARDED = ("http", "websocket")
+"""A WebSocket begins with a request like any other, and is refused with the same answer, before it is one."""
+
 _OPEN = ("/ok",)
 """Health checks carry no key."""
 
@@ -34,7 +37,7 @@ class Access:
         self._key = operator_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN:
+        if scope["type"] not in _GUARDED or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)

@@ -13,6 +13,7 @@ from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
     errors,
+    event_protocol,
     interrupts,
     meta,
     metrics,
@@ -29,6 +30,7 @@ from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.services import Afterwards, Prune, Services
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
 
 HEARTBEAT = 5.0
@@ -48,6 +50,7 @@ def create_app(
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
+    news: ThreadNews | None = None,
 ) -> FastAPI:
     """The API of one host.
 
@@ -61,6 +64,7 @@ def create_app(
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
+        news: says when a run begins on a thread; none: only of runs that are accepted here.
     """
     afterwards = Afterwards()
     services = Services(
@@ -75,11 +79,12 @@ def create_app(
         afterwards=afterwards,
         stopping=stopping,
         heartbeat=heartbeat,
+        news=news or ThreadNews(),
     )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with afterwards.running():
+        async with afterwards.running(), services.news.asking():
             yield
 
     app = FastAPI(
@@ -102,6 +107,7 @@ def create_app(
         runs,
         stateless,
         interrupts,
+        event_protocol,
     )
     for one in routes:
         app.include_router(one.router)

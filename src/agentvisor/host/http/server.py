@@ -25,8 +25,11 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
-    """Accept requests while the context lasts; open streams are ended at its end."""
+async def serving(app: FastAPI, host: str, port: int, *, max_message: int = 16 * 1024 * 1024) -> AsyncGenerator[None]:
+    """Accept requests while the context lasts; open streams are ended at its end.
+
+    `max_message`: bytes of one message that a WebSocket may send; over it, the WebSocket is closed.
+    """
     settings = uvicorn.Config(
         app,
         host=host,
@@ -34,6 +37,8 @@ async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
         log_config=None,
         access_log=False,
         lifespan="on",
+        ws="websockets-sansio",
+        ws_max_size=max_message,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     server = _Server(settings)

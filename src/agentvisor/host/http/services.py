@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, cast
 
 import structlog
 from fastapi import Depends
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.config import Config
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
@@ -82,10 +83,13 @@ class Services:
     """Seconds of silence after which a waiting client is sent a sign of life."""
     owner: str = ""
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
+    news: ThreadNews = field(default_factory=ThreadNews)
+    """Says when a run begins on a thread."""
 
 
-def _services(request: Request) -> Services:
-    return cast("Services", request.app.state.services)
+async def _services(connection: HTTPConnection) -> Services:
+    # A coroutine: FastAPI takes plain functions to a thread, and connections would overtake each other there.
+    return cast("Services", connection.app.state.services)
 
 
 Served = Annotated[Services, Depends(_services)]
