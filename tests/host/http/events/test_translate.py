@@ -85,9 +85,7 @@ TABLE: dict[str, tuple[tuple[str, tuple[str, ...], Any], list[tuple[str, list[st
 
 
 @pytest.mark.parametrize("event, expected", TABLE.values(), ids=TABLE.keys())
-def test_an_event_becomes(
-    event: tuple[str, tuple[str, ...], Any], expected: list[tuple[str, list[str], Any]]
-) -> None:
+def test_an_event_becomes(event: tuple[str, tuple[str, ...], Any], expected: list[tuple[str, list[str], Any]]) -> None:
     assert told(event) == expected
 
 

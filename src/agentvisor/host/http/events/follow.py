@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import suppress
 from typing import TypeVar
 
-from agentvisor.core.errors import AgentVisorError, NotFound, Unavailable
+from agentvisor.core.errors import NotFound, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run, RunStatus
 from agentvisor.core.thread import Thread
@@ -29,6 +28,9 @@ from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import METADATA, Event, Gap
 
 _Read = TypeVar("_Read")
+
+_RECENT = 10
+"""Runs of a thread that are brought from other hosts where they have ended."""
 
 _PAUSE = 1.0
 """Seconds between two looks while Temporal does not answer."""
@@ -120,37 +122,28 @@ class _RunReader:
 
     async def frames(self) -> AsyncGenerator[Frame | Missed]:
         """The run from its beginning, as far as it is kept, to its end."""
-        run_id, streams = self._run.run_id, self._services.streams
-        if self._run.status.terminal:
+        run, streams = self._run, self._services.streams
+        if run.status.terminal and numbers.after_end(_ended_at(run)) <= self._follower.since:
+            self._numbers.pass_by(numbers.after_end(_ended_at(run)))
+            return
+        if run.status.terminal and (streams.heard(run.run_id) or not await self._is_recent()):
             # No more comes, whatever host it ran on.
-            streams.close(run_id)
+            streams.close(run.run_id)
             async for frame in self._tape():
                 yield frame
-            ended = await _patiently(lambda: self._services.threads.get_run(self._follower.thread_id, run_id))
+            ended = run
         else:
-            streams.open(run_id)
-            ending = asyncio.create_task(self._until_ended(), name=f"end of run {run_id}")
-            try:
+            async with self._services.events.following(self._follower.thread_id, run.run_id) as ending:
                 async for frame in self._tape():
                     yield frame
                 ended = await ending
-            finally:
-                ending.cancel()
-                with suppress(asyncio.CancelledError, AgentVisorError):
-                    await ending
         async for frame in self._last_words(ended):
             yield frame
 
-    async def _until_ended(self) -> Run:
-        """The run once its end is durable; that ends its tape, as the loss of its thread does."""
-        try:
-            run = await self._services.threads.wait_run(self._follower.thread_id, self._run.run_id)
-        except Exception:
-            self._services.streams.close(self._run.run_id)
-            raise
-        # Not where this reader leaves: the run goes on, and so does its tape.
-        self._services.streams.close(self._run.run_id)
-        return run
+    async def _is_recent(self) -> bool:
+        """Whether other hosts are asked for what they have of the run, which has ended."""
+        thread = await _patiently(lambda: self._services.threads.get(self._follower.thread_id))
+        return self._run.run_id in [one.run_id for one in _agent_runs(thread)[-_RECENT:]]
 
     async def _tape(self) -> AsyncGenerator[Frame | Missed]:
         async for event in self._services.streams.subscribe(self._run.run_id, None):
@@ -210,9 +203,6 @@ class _RunReader:
                 missed = self._missed(first, under_way=True)
                 if missed is not None:
                     yield missed
-        elif self._follower.since >= last:
-            self._numbers.pass_by(last)
-            return
         else:
             # Nothing of it is kept here. Of the last run of its thread it is told what has come of it.
             missed = self._missed(first, under_way=False) if run.attempts else None
@@ -235,8 +225,9 @@ class _RunReader:
         """What the run came to, where it has not told that itself, or where that is missing."""
         if not self._missing and self._translator.valued:
             return []
-        if run.output:
-            values = output_json(run)
+        whole = await _patiently(lambda: self._services.threads.get_run(self._follower.thread_id, run.run_id))
+        if whole.output:
+            values = output_json(whole)
         elif (self._missing or run.status is RunStatus.SUCCESS) and await self._is_last():
             values = await self._current_values()
         else:
