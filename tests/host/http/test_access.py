@@ -1,10 +1,17 @@
 """Without a key, only this machine's programs and pages get in; with one, whoever has it."""
 
+import json
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.host.http.conftest import app_without_temporal, config_in
+from tests.support.temporal import free_ports
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from agentvisor.host.http.server import serving
 
 
 @pytest.mark.parametrize(
@@ -77,3 +84,59 @@ async def test_a_foreign_page_is_not_even_told_what_it_may(api: httpx.AsyncClien
     )
     assert response.status_code == 400
     assert "access-control-allow-origin" not in response.headers
+
+
+async def _refused(app: FastAPI, headers: dict[str, str], name: str = "localhost") -> tuple[int, str]:
+    """What a WebSocket is refused with, over the wire; 101 and the reply to a command where it is not."""
+    port = free_ports(1)[0]
+    async with serving(app, "127.0.0.1", port):
+        place = f"ws://{name}/threads/one/stream/events"
+        try:
+            async with connect(place, host="127.0.0.1", port=port, additional_headers=headers) as socket:
+                await socket.send('{"id": 1, "method": "nope"}')
+                return 101, json.loads(await socket.recv())["error"]
+        except InvalidStatus as refused:
+            return refused.response.status_code, json.loads(refused.response.body or b"{}")["code"]
+
+
+@pytest.mark.parametrize(
+    "headers, name, answer",
+    [
+        ({}, "localhost", (101, "unknown_command")),
+        ({}, "127.0.0.1", (101, "unknown_command")),
+        ({"Origin": "http://localhost:3000"}, "localhost", (101, "unknown_command")),
+        ({"Origin": "https://smith.langchain.com"}, "localhost", (101, "unknown_command")),
+        ({"Origin": "https://evil.example"}, "localhost", (403, "permission_refused")),
+        ({"Origin": "null"}, "localhost", (403, "permission_refused")),
+        ({}, "evil.example", (403, "permission_refused")),
+    ],
+)
+async def test_a_websocket_of_a_foreign_page_is_refused_before_it_is_one(
+    tmp_path: Path, headers: dict[str, str], name: str, answer: tuple[int, str]
+) -> None:
+    app = await app_without_temporal(config_in(tmp_path))
+    assert await _refused(app, headers, name) == answer
+
+
+@pytest.mark.parametrize(
+    "headers, answer",
+    [
+        ({}, (401, "unauthenticated")),
+        ({"Authorization": "Bearer wrong"}, (401, "unauthenticated")),
+        ({"Authorization": "Bearer secret"}, (101, "unknown_command")),
+        ({"X-Api-Key": "secret"}, (101, "unknown_command")),
+        ({"X-Api-Key": "secret", "Origin": "https://app.example"}, (101, "unknown_command")),
+    ],
+)
+async def test_a_websocket_needs_the_key_too(tmp_path: Path, headers: dict[str, str], answer: tuple[int, str]) -> None:
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="secret"))
+    assert await _refused(app, headers, "agents.example") == answer
+
+
+async def test_a_message_over_the_limit_closes_the_websocket(tmp_path: Path) -> None:
+    app, port = await app_without_temporal(config_in(tmp_path)), free_ports(1)[0]
+    place = f"ws://127.0.0.1:{port}/threads/one/stream/events"
+    async with serving(app, "127.0.0.1", port, max_message=1000), connect(place) as socket:
+        await socket.send("x" * 1001)
+        await socket.wait_closed()
+        assert socket.close_code == 1009

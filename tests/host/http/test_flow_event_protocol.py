@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from langgraph_sdk.client import LangGraphClient
 from tests.host.http.events.reading import ALL, Frame, command, events, is_root, shown, started, subscribed, up_to
 from tests.host.http.test_flow_threads import unique
@@ -16,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from agentvisor.core.ids import RunId
 from agentvisor.host.app import Host
-from agentvisor.host.streams import RunStreams
+from agentvisor.host.streams import RunStreams, StreamLimits
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -244,21 +245,50 @@ async def test_a_killed_agent_begins_again_and_no_event_comes_twice(http: httpx.
     assert await events(http, thread, is_root("completed"), since=found[3]["seq"]) == found[4:]
 
 
-async def test_what_is_no_longer_kept_is_said_and_then_comes_what_it_has_come_to(
-    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thread, tapes = unique(), list[RunStreams]()
+@pytest_asyncio.fixture(loop_scope="session")
+async def streams(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> RunStreams:
+    """The tapes of the host."""
+    found = list[RunStreams]()
     publish = RunStreams.publish
 
     def noted(self: RunStreams, *args: Any) -> None:
-        tapes.append(self)
+        found.append(self)
         publish(self, *args)
 
-    monkeypatch.setattr(RunStreams, "publish", noted)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStreams, "publish", noted)
+        thread = unique()
+        await started(http, thread, "nothing")
+        await events(http, thread, is_root("completed"))
+    return found[0]
+
+
+async def test_a_reader_who_is_slower_than_the_tape_is_told_what_he_missed_and_goes_on(
+    http: httpx.AsyncClient, streams: RunStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = unique()
+    monkeypatch.setattr(streams, "_limits", StreamLimits(events=2))
+    async with subscribed(http, thread) as frames:
+        await started(http, thread, "talking", input=HI)
+        found = await up_to(frames, is_root("completed"))
+    gaps = [one for one in found if one["type"] == "error"]
+    assert {one["error"] for one in gaps} == {"resume_gap"}
+    assert numbers(found) == sorted(set(numbers(found)))
+    assert [one["content"] for one in shown(found, "values")[-1][1]["messages"]] == ["hi", "hello big world"]
+    # The rest of the tape is what another is told, from where he says he is.
+    gap, *rest = await events(http, thread, is_root("completed"), since=found[0]["seq"])
+    assert (gap["error"], gap["since"]) == ("resume_gap", found[0]["seq"])
+    assert rest[-1] == found[-1]
+
+
+async def test_what_is_no_longer_kept_is_said_and_then_comes_what_it_has_come_to(
+    http: httpx.AsyncClient, streams: RunStreams
+) -> None:
+    thread = unique()
     run_id = await started(http, thread, "asking", input={"count": 1})
     whole = await events(http, thread, is_root("interrupted"))
     # As after a restart of the host.
-    tapes[0].forget(RunId(run_id))
+    streams.forget(RunId(run_id))
     found = await events(http, thread, is_root("interrupted"), since=whole[3]["seq"])
     gap, *rest = found
     assert (gap["type"], gap["id"], gap["error"]) == ("error", None, "resume_gap")

@@ -8,7 +8,7 @@ and tells the values as they are now. A run's last word is told once its end is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from agentvisor.core.errors import NotFound, Unavailable
@@ -31,6 +31,12 @@ _Read = TypeVar("_Read")
 
 _RECENT = 10
 """Runs of a thread that are brought from other hosts where they have ended."""
+
+_BEFORE = 2
+"""Numbers below an event for what is told in the place of those before it."""
+
+_AT_ONCE = 50
+"""Events that are translated in one go."""
 
 _PAUSE = 1.0
 """Seconds between two looks while Temporal does not answer."""
@@ -146,9 +152,16 @@ class _RunReader:
         return self._run.run_id in [one.run_id for one in _agent_runs(thread)[-_RECENT:]]
 
     async def _tape(self) -> AsyncGenerator[Frame | Missed]:
+        read = 0
         async for event in self._services.streams.subscribe(self._run.run_id, None):
+            read += 1
+            if read % _AT_ONCE == 0:
+                # What is kept comes without a wait, and nobody else should wait for all of it.
+                await asyncio.sleep(0)
             if isinstance(event, Gap):
-                async for frame in self._gap(numbers.of_place(event.next_id), under_way=True):
+                begins = () if self._began else (self._translator.began(),)
+                under_way, self._began = self._began, True
+                async for frame in self._gap(numbers.of_place(event.next_id), under_way=under_way, also=begins):
                     yield frame
                 continue
             if not self._began:
@@ -163,21 +176,22 @@ class _RunReader:
         self._began = True
         if event.mode == METADATA and event.attempt == 1:
             return
-        if event.mode != METADATA:
-            # Before the event, in numbers too.
-            yield self._named(self._translator.began(), self._run.created_at_ms, wanted=numbers.of_place(event.id) - 2)
-        async for frame in self._gap(numbers.of_place(event.id), under_way=False):
+        begins = () if event.mode == METADATA else (self._translator.began(),)
+        async for frame in self._gap(numbers.of_place(event.id), under_way=False, also=begins):
             yield frame
 
-    async def _gap(self, available: int, *, under_way: bool) -> AsyncGenerator[Frame | Missed]:
-        """Events are missing: say so to a client that goes on, and tell what the thread has come to."""
-        missed = self._missed(available, under_way=under_way)
+    async def _gap(
+        self, following: int, *, under_way: bool, also: Sequence[Told] = ()
+    ) -> AsyncGenerator[Frame | Missed]:
+        """Events before that number are missing: say so to a client that goes on, and tell what they have come to."""
+        missed = self._missed(following - _BEFORE, under_way=under_way)
         if missed is not None:
             yield missed
         values = await self._current_values() if await self._is_last() else None
-        if values is not None:
-            told = Told("values", values, name=f"values|{available}")
-            yield self._named(told, self._run.updated_at_ms, wanted=available - 1)
+        told = [*also] if values is None else [*also, Told("values", values, name=f"values|{following}")]
+        for one in told:
+            # They take the place of what is missing, in numbers too.
+            yield self._named(one, self._run.updated_at_ms, wanted=following - _BEFORE)
 
     def _missed(self, available: int, *, under_way: bool) -> Missed | None:
         """What a client is told that has seen what came before; one that has seen nothing misses nothing."""
