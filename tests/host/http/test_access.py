@@ -1,17 +1,22 @@
 """Without a key, only this machine's programs and pages get in; with one, whoever has it."""
 
 import json
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+import websockets
+from fastapi import WebSocket
 from tests.host.http.conftest import app_without_temporal, config_in
+from tests.host.issuer import AUDIENCE, ISSUER, publishing, rsa_key, token
 from tests.support.temporal import free_ports
-from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
 
+from agentvisor.host.api_keys import hash_of
+from agentvisor.host.config import load_config
 from agentvisor.host.http.server import serving
+from agentvisor.host.http.services import Served
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,155 @@ async def test_a_host_with_a_key_answers_whoever_has_it(tmp_path: Path, headers:
         assert (await client.get("/ok")).status_code == 200
 
 
+async def test_an_owners_key_opens_what_is_theirs_and_not_what_is_the_hosts(tmp_path: Path) -> None:
+    keys = [{"name": "annas", "owner": "anna", "hash": hash_of("annas")}]
+    app = await app_without_temporal(config_in(tmp_path, http__api_keys=keys, http__operator_key="op"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        seen = {
+            (key, path): (await client.get(path, headers={"X-Api-Key": key})).status_code
+            for key in ("annas", "op", "none")
+            for path in ("/info", "/metrics", "/openapi.json")
+        }
+    assert seen == {
+        ("annas", "/info"): 200,
+        ("annas", "/metrics"): 403,
+        ("annas", "/openapi.json"): 200,
+        ("op", "/info"): 200,
+        ("op", "/metrics"): 200,
+        ("op", "/openapi.json"): 200,
+        ("none", "/info"): 401,
+        ("none", "/metrics"): 401,
+        ("none", "/openapi.json"): 401,
+    }
+
+
+async def test_two_keys_are_none(tmp_path: Path) -> None:
+    """What stands before the host may have looked at the other one."""
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        for name, value in (("authorization", "Bearer op"), ("x-api-key", "op")):
+            response = await client.get("/info", headers=[(name, value), (name, value)])
+            assert response.status_code == 401
+
+
+@pytest.mark.parametrize("name, value", [("x-auth-scheme", "langsmith"), ("x-user-id", "anna"), ("cookie", "key=op")])
+async def test_no_header_but_the_keys_opens_anything(tmp_path: Path, name: str, value: str) -> None:
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        assert (await client.get("/info", headers={name: value})).status_code == 401
+
+
+async def test_where_tokens_cannot_be_checked_nobody_gets_in(tmp_path: Path) -> None:
+    with publishing() as issuer:
+        issuer.status = 500
+        (tmp_path / "agentvisor.yaml").write_text(
+            f"http: {{jwt: {{issuer: '{ISSUER}', audience: {AUDIENCE}, jwks_url: '{issuer.url}'}}}}"
+        )
+        app = await app_without_temporal(load_config(tmp_path, environ={}))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+            response = await client.get("/info", headers={"authorization": f"Bearer {token(rsa_key())}"})
+    assert (response.status_code, response.json()["code"]) == (503, "unavailable")
+    assert response.headers["retry-after"] == "1"
+
+
+# --- WebSockets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings, headers, opens",
+    [
+        ({}, {}, True),
+        ({}, {"origin": "http://localhost:3000"}, True),
+        ({}, {"origin": "https://evil.example"}, False),
+        ({}, {"host": "evil.example"}, False),
+        ({"http__operator_key": "op"}, {}, False),
+        ({"http__operator_key": "op"}, {"x-api-key": "wrong"}, False),
+        ({"http__operator_key": "op"}, {"x-api-key": "op"}, True),
+        ({"http__operator_key": "op"}, {"x-api-key": "op", "origin": "https://any.example"}, True),
+        (
+            {"http__operator_key": "op", "http__cors_origins": "https://a.example"},
+            {"x-api-key": "op", "origin": "https://b.example"},
+            False,
+        ),
+        (
+            {"http__operator_key": "op", "http__cors_origins": "https://a.example"},
+            {"x-api-key": "op", "origin": "https://a.example"},
+            True,
+        ),
+    ],
+)
+async def test_a_websocket_opens_for_those_who_may_call(
+    tmp_path: Path, settings: dict[str, str], headers: dict[str, str], *, opens: bool
+) -> None:
+    """A browser asks nobody before it opens one, so that the host looks at the page itself."""
+    config = config_in(tmp_path, http__port=free_ports(1)[0], **settings)
+    app = await app_without_temporal(config)
+
+    @app.websocket("/echo")
+    async def echo(socket: WebSocket, services: Served) -> None:
+        await socket.accept()
+        await socket.send_text(f"owner {services.owner!r}")
+
+    async with serving(app, config.http):
+        sent = dict(headers)
+        url = f"ws://{sent.pop('host', 'localhost')}:{config.http.port}/echo"
+        connecting = websockets.connect(url, additional_headers=sent, host="127.0.0.1")
+        if opens:
+            async with connecting as socket:
+                assert await socket.recv() == "owner ''"
+            return
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await connecting
+    response = refused.value.response
+    assert response.status_code == (401 if "op" not in headers.values() and settings else 403)
+    assert response.body is not None
+    assert json.loads(response.body)["code"] in ("unauthenticated", "permission_refused")
+
+
+async def test_a_server_that_cannot_say_why_closes_the_websocket_all_the_same(tmp_path: Path) -> None:
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    for query in (b"", b"x" * 20_000):
+        await app({"type": "websocket", "path": "/any", "query_string": query, "headers": []}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}] * 2
+
+
+# --- pages of other origins ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("origin, allowed", [("https://a.example", True), ("https://b.example", False)])
+async def test_with_configured_origins_no_other_page_may_ask(tmp_path: Path, origin: str, *, allowed: bool) -> None:
+    settings = {"http__operator_key": "op", "http__cors_origins": "https://a.example, https://c.example"}
+    app = await app_without_temporal(config_in(tmp_path, **settings))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        asked = await client.options("/threads", headers={"Origin": origin, "Access-Control-Request-Method": "POST"})
+        assert (asked.headers.get("access-control-allow-origin") == origin) is allowed
+
+
+async def test_a_page_reads_also_why_it_was_refused(tmp_path: Path) -> None:
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        for path, status in (("/info", 401), (f"/info?{'x' * 20_000}", 414)):
+            response = await client.get(path, headers={"Origin": "https://studio.example"})
+            assert response.status_code == status
+            assert response.headers["access-control-allow-origin"] == "*"
+
+
+async def test_studio_sends_json_as_text_and_with_a_key(tmp_path: Path) -> None:
+    app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
+    headers = {"Origin": "https://smith.langchain.com", "Content-Type": "text/plain;charset=UTF-8", "X-Api-Key": "op"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
+        response = await client.post("/assistants/search", content=b'{"graph_id": "plain"}', headers=headers)
+    assert [one["graph_id"] for one in response.json()] == ["plain"]
+
+
 async def test_a_page_may_read_where_its_run_is(api: httpx.AsyncClient) -> None:
     response = await api.get("/info", headers={"Origin": "http://localhost:3000"})
     assert response.headers["access-control-allow-origin"] == "http://localhost:3000"
@@ -86,57 +240,34 @@ async def test_a_foreign_page_is_not_even_told_what_it_may(api: httpx.AsyncClien
     assert "access-control-allow-origin" not in response.headers
 
 
-async def _refused(app: FastAPI, headers: dict[str, str], name: str = "localhost") -> tuple[int, str]:
-    """What a WebSocket is refused with, over the wire; 101 and the reply to a command where it is not."""
-    port = free_ports(1)[0]
-    async with serving(app, "127.0.0.1", port):
-        place = f"ws://{name}/threads/one/stream/events"
-        try:
-            async with connect(place, host="127.0.0.1", port=port, additional_headers=headers) as socket:
-                await socket.send('{"id": 1, "method": "nope"}')
-                return 101, json.loads(await socket.recv())["error"]
-        except InvalidStatus as refused:
-            return refused.response.status_code, json.loads(refused.response.body or b"{}")["code"]
-
-
 @pytest.mark.parametrize(
-    "headers, name, answer",
+    "settings, headers, answer",
     [
-        ({}, "localhost", (101, "unknown_command")),
-        ({}, "127.0.0.1", (101, "unknown_command")),
-        ({"Origin": "http://localhost:3000"}, "localhost", (101, "unknown_command")),
-        ({"Origin": "https://smith.langchain.com"}, "localhost", (101, "unknown_command")),
-        ({"Origin": "https://evil.example"}, "localhost", (403, "permission_refused")),
-        ({"Origin": "null"}, "localhost", (403, "permission_refused")),
-        ({}, "evil.example", (403, "permission_refused")),
+        ({}, {}, "unknown_command"),
+        ({}, {"origin": "https://evil.example"}, "permission_refused"),
+        ({"http__operator_key": "op"}, {}, "unauthenticated"),
+        ({"http__operator_key": "op"}, {"x-api-key": "op"}, "unknown_command"),
     ],
 )
-async def test_a_websocket_of_a_foreign_page_is_refused_before_it_is_one(
-    tmp_path: Path, headers: dict[str, str], name: str, answer: tuple[int, str]
+async def test_a_threads_websocket_is_behind_the_same_check(
+    tmp_path: Path, settings: dict[str, str], headers: dict[str, str], answer: str
 ) -> None:
-    app = await app_without_temporal(config_in(tmp_path))
-    assert await _refused(app, headers, name) == answer
-
-
-@pytest.mark.parametrize(
-    "headers, answer",
-    [
-        ({}, (401, "unauthenticated")),
-        ({"Authorization": "Bearer wrong"}, (401, "unauthenticated")),
-        ({"Authorization": "Bearer secret"}, (101, "unknown_command")),
-        ({"X-Api-Key": "secret"}, (101, "unknown_command")),
-        ({"X-Api-Key": "secret", "Origin": "https://app.example"}, (101, "unknown_command")),
-    ],
-)
-async def test_a_websocket_needs_the_key_too(tmp_path: Path, headers: dict[str, str], answer: tuple[int, str]) -> None:
-    app = await app_without_temporal(config_in(tmp_path, http__operator_key="secret"))
-    assert await _refused(app, headers, "agents.example") == answer
+    config = config_in(tmp_path, http__port=free_ports(1)[0], **settings)
+    async with serving(await app_without_temporal(config), config.http):
+        url = f"ws://localhost:{config.http.port}/threads/one/stream/events"
+        try:
+            async with websockets.connect(url, additional_headers=headers) as socket:
+                await socket.send('{"id": 1, "method": "nope"}')
+                assert json.loads(await socket.recv())["error"] == answer
+        except websockets.InvalidStatus as refused:
+            assert refused.response.body is not None
+            assert json.loads(refused.response.body)["code"] == answer
 
 
 async def test_a_message_over_the_limit_closes_the_websocket(tmp_path: Path) -> None:
-    app, port = await app_without_temporal(config_in(tmp_path)), free_ports(1)[0]
-    place = f"ws://127.0.0.1:{port}/threads/one/stream/events"
-    async with serving(app, "127.0.0.1", port, max_message=1000), connect(place) as socket:
+    config = config_in(tmp_path, http__port=free_ports(1)[0], http__max_body="1000")
+    url = f"ws://localhost:{config.http.port}/threads/one/stream/events"
+    async with serving(await app_without_temporal(config), config.http), websockets.connect(url) as socket:
         await socket.send("x" * 1001)
         await socket.wait_closed()
         assert socket.close_code == 1009
