@@ -255,13 +255,16 @@ async def test_a_threads_websocket_is_behind_the_same_check(
     config = config_in(tmp_path, http__port=free_ports(1)[0], **settings)
     async with serving(await app_without_temporal(config), config.http):
         url = f"ws://localhost:{config.http.port}/threads/one/stream/events"
-        try:
-            async with websockets.connect(url, additional_headers=headers) as socket:
+        connecting = websockets.connect(url, additional_headers=headers)
+        if answer == "unknown_command":
+            async with connecting as socket:
                 await socket.send('{"id": 1, "method": "nope"}')
                 assert json.loads(await socket.recv())["error"] == answer
-        except websockets.InvalidStatus as refused:
-            assert refused.response.body is not None
-            assert json.loads(refused.response.body)["code"] == answer
+            return
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await connecting
+    assert refused.value.response.body is not None
+    assert json.loads(refused.value.response.body)["code"] == answer
 
 
 async def test_a_message_over_the_limit_closes_the_websocket(tmp_path: Path) -> None:
