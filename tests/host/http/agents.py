@@ -41,6 +41,13 @@ def wait(state: State) -> State:
     return {"log": ["waited"]}
 
 
+def ask_and_wait(state: State) -> State:
+    """At the gate once it is answered."""
+    answer = interrupt("sure?")
+    wait(state)
+    return {"log": [f"answer {answer}"]}
+
+
 def fail(state: State) -> State:
     raise ValueError("boom!")
 
@@ -77,6 +84,7 @@ choosing.add_node(ask_too)
 choosing.add_edge(START, "ask")
 choosing.add_edge(START, "ask_too")
 dying = _graph(work, die_once)
+asking_at_a_gate = _graph(work, ask_and_wait)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)
 nested = StateGraph(State)

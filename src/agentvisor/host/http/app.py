@@ -13,13 +13,16 @@ from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
+    assistants_graph,
     errors,
     event_protocol,
     interrupts,
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
+    state_update,
     stateless,
     storage,
     thread_state,
@@ -29,7 +32,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.heads import BoundedHeads
-from agentvisor.host.http.services import Afterwards, Outside, Services
+from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
@@ -53,6 +56,7 @@ def create_app(
     stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
     news: ThreadNews | None = None,
+    describe: Describe = without_guests,
 ) -> FastAPI:
     """The API of one host.
 
@@ -67,6 +71,7 @@ def create_app(
         stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
         news: says when a run begins on a thread; none: only of runs that are accepted here.
+        describe: what an agent is, as its own code says.
     """
     afterwards = Afterwards()
     services = Services(
@@ -82,6 +87,7 @@ def create_app(
         stopping=stopping,
         heartbeat=heartbeat,
         news=news or ThreadNews(),
+        describe=describe,
     )
 
     @asynccontextmanager
@@ -101,12 +107,15 @@ def create_app(
         meta,
         metrics,
         assistants,
+        assistants_graph,
         threads,
         threads_copy,
         storage,
         state,
+        state_update,
         thread_state,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
         event_protocol,
