@@ -54,6 +54,7 @@ class AttemptServices:
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
+    attempt_began: Callable[[ThreadId], None]
     drain: Drain = field(default_factory=lambda: Drain(0.0))
     """What runs have to come to a boundary when the host is told to stop."""
     external: ExternalStorage | None = None
@@ -251,6 +252,7 @@ class LiveAttempt:
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.streams.attempt_started(self.id.run_id, self.id.attempt)
+        services.attempt_began(self.thread_id)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(
             thread_id=self.thread_id,
