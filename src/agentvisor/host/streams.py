@@ -32,6 +32,8 @@ class Event:
     mode: str
     namespace: tuple[str, ...]
     data: bytes
+    at_ms: int = 0
+    """When it came, in milliseconds of its host's clock."""
 
     @property
     def size(self) -> int:
@@ -107,7 +109,7 @@ class RunStreams:
         if tape is None or tape.closed or attempt < tape.attempt:
             return  # an attempt that lost its run still talks
         self._tapes.move_to_end(run_id)
-        event = Event(tape.next_id, attempt, mode, tuple(namespace), data)
+        event = Event(tape.next_id, attempt, mode, tuple(namespace), data, int(self._clock() * 1000))
         tape.next_id += 1
         tape.events.append(event)
         tape.bytes += event.size
@@ -136,6 +138,11 @@ class RunStreams:
         self._tapes.move_to_end(run_id)
         self._make_room()
         tape.tell()
+
+    def kept(self, run_id: RunId) -> list[Event]:
+        """The events of the run that are kept here, as of now."""
+        tape = self._tapes.get(run_id)
+        return [] if tape is None else [*tape.events]
 
     def heard(self, run_id: RunId) -> int:
         """The last attempt of the run whose events came to this host; 0 where none did."""

@@ -39,6 +39,8 @@ NAMES = (
     "nested",
     "nested_later",
     "deltas",
+    "choosing",
+    "dying",
 )
 
 

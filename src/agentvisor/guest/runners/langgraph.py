@@ -13,16 +13,18 @@ from langgraph.errors import GraphDrained
 
 from agentvisor._langgraph import puts
 from agentvisor.client.socketpair import Channel
+from agentvisor.client.waiting import has_notes, still_waiting
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
+from agentvisor.guest.runners.langgraph_blocks import CONTENT_BLOCKS, with_content_blocks
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
-from agentvisor.guest.runners.langgraph_resume import invocation
+from agentvisor.guest.runners.langgraph_resume import invocation, waiting_at_head
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {
@@ -34,6 +36,7 @@ MODES = {
     "tasks": "tasks",
     "checkpoints": "checkpoints",
     "debug": "debug",
+    "tools": "tools",
 }
 """A caller's stream mode -> pregel's."""
 
@@ -46,7 +49,7 @@ Event = tuple[tuple[str, ...], str, object]
 
 def run_graph(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
     """Run the graph on the run's thread; COMPLETED, or PAUSED where it stopped at an interrupt."""
-    unknown = [mode for mode in task.spec.stream_modes if mode not in MODES]
+    unknown = [mode for mode in task.spec.stream_modes if mode not in MODES and mode != CONTENT_BLOCKS]
     if unknown:
         raise InvalidInput(f"stream mode {unknown[0]!r} is not known: use {', '.join(MODES)}")
     return cancellation.run(_Run(task, channel).run(agent))
@@ -59,7 +62,8 @@ class _Run:
         self._channel = channel
         self._events = Events(channel)
         self._backlog = Backlog()
-        self._asked = list(dict.fromkeys(task.spec.stream_modes))
+        self._asked = [mode for mode in dict.fromkeys(task.spec.stream_modes) if mode != CONTENT_BLOCKS]
+        self._content_blocks = CONTENT_BLOCKS in task.spec.stream_modes
         self._paused = False
         self._values: object = None
 
@@ -81,10 +85,14 @@ class _Run:
                 projector.release()
                 self._events.flush()
             await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
+            paused = not drained and (self._paused or bool(projector.next))
+            if paused and graph.checkpointer and has_notes(self._task):
+                ids = await waiting_at_head(graph, config)
+                await asyncio.to_thread(still_waiting, self._channel, ids)
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return Outcome(
-            kind=Outcome.KIND_PAUSED if self._paused or projector.next else Outcome.KIND_COMPLETED,
+            kind=Outcome.KIND_PAUSED if paused else Outcome.KIND_COMPLETED,
             # A graph that keeps nothing has its result nowhere else.
             output=b"" if graph.checkpointer else to_json(self._values),
         )
@@ -134,6 +142,8 @@ class _Run:
             self._take_of_root(mode, payload)
         if namespace and not self._spec.stream_subgraphs:
             return
+        if mode == "messages" and self._content_blocks:
+            payload = with_content_blocks(payload)
         for asked in self._asked:
             if MODES[asked] == mode:
                 self._events.send(asked, namespace, to_json(payload))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Protocol, Self, cast
 
@@ -21,6 +21,7 @@ from agentvisor.host.config import Config
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2 import Description
@@ -111,6 +112,8 @@ class Services:
     """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
+    news: ThreadNews = field(default_factory=ThreadNews)
+    """Says when a run begins on a thread."""
 
     @property
     def prune(self) -> Prune:
@@ -133,8 +136,11 @@ class Services:
         )
 
 
-def _services(connection: HTTPConnection) -> Services:
-    """Bound to the caller; a request that came by no check has none, and gets nothing."""
+async def _services(connection: HTTPConnection) -> Services:
+    """Bound to the caller; a request that came by no check has none, and gets nothing.
+
+    A coroutine: FastAPI takes plain functions to a thread, and connections would overtake each other there.
+    """
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")
