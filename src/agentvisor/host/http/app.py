@@ -26,8 +26,8 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
-from agentvisor.host.http.services import Afterwards, Prune, Services
-from agentvisor.host.state_changes import Call
+from agentvisor.host.http.services import Afterwards, Outside, Services
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -42,8 +42,7 @@ def create_app(
     streams: RunStreams,
     config: Config,
     *,
-    prune: Prune,
-    call: Call,
+    outside: Outside,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -55,8 +54,7 @@ def create_app(
         door: the way to threads.
         streams: events of the runs that live on this host.
         config: agents, limits, key.
-        prune: leaves the newest checkpoint of every namespace of a thread.
-        call: answers requests of clients outside of runs.
+        outside: writes into threads outside of runs.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -66,8 +64,8 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
-        prune=prune,
-        call=call,
+        events=RunEvents(door, streams),
+        outside=outside,
         config=config,
         version=version,
         grpc=grpc_address,
