@@ -67,7 +67,7 @@ _POLL_MOST = 1.0
 _LOOK = 0.2
 """Between looks at a run; of an end on this host its attempt tells at once, and each look costs a workflow task."""
 _FILTER_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f]{0,150}")
+_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,150}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,8 +520,13 @@ _NONE = "-"
 """Names no run: every run comes without its input and output."""
 
 
+def can_be_queried(text: str) -> bool:
+    """Whether a query to Temporal may hold this text between quotes."""
+    return _FILTER_VALUE.fullmatch(text) is not None
+
+
 def _plain(text: str) -> str:
-    if not _FILTER_VALUE.fullmatch(text):
+    if not can_be_queried(text):
         raise InvalidInput(
             f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 150 at most"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
@@ -31,6 +32,9 @@ CONFIG_BYTES = 8_000
 
 KEYWORD_BYTES = 200
 KEYWORDS = 20
+"""Terms of one thread in Temporal's index, and bytes of each."""
+_INDEXED_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_AMBIGUOUS = re.compile(r"=.*|true|false|-?[0-9].*", re.DOTALL)
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
@@ -241,19 +245,34 @@ def named_for(metadata: bytes, spec: run_pb2.RunSpec) -> bytes:
 
 
 def keywords(metadata: bytes) -> list[str]:
-    """`key=value` of the scalar metadata, for Temporal's search; bounded, since each is an indexed term."""
+    """The scalar metadata as terms for Temporal's search; bounded, since each is an indexed term."""
     found: list[str] = []
     for key, value in sorted(Struct.FromString(metadata).fields.items()):
         match value.WhichOneof("kind"):
             case "string_value":
-                text = value.string_value
+                term = keyword(key, value.string_value)
             case "number_value":
-                text = json.dumps(int(value.number_value) if value.number_value.is_integer() else value.number_value)
+                term = keyword(key, value.number_value)
             case "bool_value":
-                text = json.dumps(value.bool_value)
+                term = keyword(key, value.bool_value)
             case _:
                 continue
-        keyword = f"{key}={text}"
-        if len(keyword.encode()) <= KEYWORD_BYTES:
-            found.append(keyword)
+        if term is not None:
+            found.append(term)
     return found[:KEYWORDS]
+
+
+def keyword(key: str, value: str | float | bool) -> str | None:  # noqa: FBT001 - a value of JSON
+    """`key=value`, the term by which metadata is searched; None where it is not indexed.
+
+    A text that could be taken for a number or a boolean has another `=` before it: each finds its own.
+    """
+    match value:
+        case str():
+            text = f"={value}" if _AMBIGUOUS.fullmatch(value) else value
+        case bool() | int():
+            text = json.dumps(value)
+        case float():
+            text = json.dumps(int(value) if value.is_integer() else value)
+    term = f"{key}={text}"
+    return term if _INDEXED_KEY.fullmatch(key) and len(term.encode(errors="replace")) <= KEYWORD_BYTES else None

@@ -54,13 +54,15 @@ class ThreadFilter(Body):
 class ThreadSearch(ThreadFilter):
     """Which threads to list, and how."""
 
-    ids: list[str] | None = None
+    ids: list[str] | None = Field(default=None, max_length=1000)
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
     sort_by: SortBy | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
-    extract: dict[str, str] | None = None
+    extract: dict[str, str] | None = Field(
+        default=None, description="Name to path, e.g. values.messages[-1]; ten at most. Shown as `extracted`."
+    )
 
 
 class ThreadCopy(Body):
