@@ -1,4 +1,4 @@
-"""Two transcripts compared, and the differences that docs/compatibility.md lists."""
+"""Two transcripts compared, and the differences that are listed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ import yaml
 
 FILE = Path(__file__).parent / "differences.yaml"
 _ABSENT = "<absent>"
+_NO_ROUTE = (404, 405, 422)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One place where the servers answer differently."""
 
-    place: str
-    """scenario/step: path.within.the.outcome"""
+    step: str
+    """scenario/step"""
+    path: str
+    """Within the answer."""
     ours: Any
     theirs: Any
 
+    @property
+    def place(self) -> str:
+        return f"{self.step}: {self.path}"
+
     def __str__(self) -> str:
-        return f"{self.place}\n    ours:   {self.ours!r}\n    theirs: {self.theirs!r}"
+        return f"{self.place}\n    ours:   {str(self.ours)[:300]}\n    theirs: {str(self.theirs)[:300]}"
 
 
 @dataclass(slots=True)
@@ -35,6 +42,7 @@ class Listed:
     """As docs/compatibility.md has it."""
     at: list[str]
     """Patterns of places; each has to be met by a difference."""
+    sometimes: bool = False
     met: set[str] = field(default_factory=set)
 
     def covers(self, place: str) -> bool:
@@ -43,39 +51,61 @@ class Listed:
         self.met |= met
         return bool(met)
 
+    @property
+    def unmet(self) -> list[str]:
+        """What no difference has met."""
+        return [] if self.sometimes else [one for one in self.at if one not in self.met]
+
+
+@dataclass(slots=True)
+class Missing:
+    """What is not there yet."""
+
+    steps: str
+    """Pattern of scenario/step."""
+    what: str
+    met: bool = False
+
+    def covers(self, step: str, ours: Any) -> bool:
+        """Whether a step speaks of it; an answer as of a route that is not there is remembered."""
+        covered = fnmatchcase(step, self.steps)
+        if covered and isinstance(ours, dict) and ours.get("status") in _NO_ROUTE:
+            self.met = True
+        return covered
+
 
 @dataclass(frozen=True, slots=True)
 class Lists:
     """What the file says."""
 
     differences: list[Listed]
-    not_built: dict[str, str]
-    """Pattern of scenarios, or of scenario/step, to what is not there."""
+    missing: list[Missing]
 
-    def is_not_built(self, step: str) -> bool:
-        """Whether a step speaks of what is not there yet; all that follows from it is not compared."""
-        return any(fnmatchcase(step, one) for one in self.not_built)
+    def unlisted(self, difference: Difference, answer: Any) -> bool:
+        """Whether nothing explains it; `answer`: what our host said at that step."""
+        explained = [one.covers(difference.place) for one in self.differences]
+        missing = [one.covers(difference.step, answer) for one in self.missing]
+        return not any([*explained, *missing])
 
 
 def lists() -> Lists:
     """The file, read."""
     given = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     return Lists(
-        [Listed(one["reason"].strip(), one["at"]) for one in given["differences"]], given.get("not_built") or {}
+        [Listed(one["reason"].strip(), one["at"], one.get("sometimes", False)) for one in given["differences"]],
+        [Missing(steps, what) for steps, what in (given["not_built"] or {}).items()],
     )
 
 
 def compare(scenario: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
     """All differences of a scenario's two transcripts."""
     found: list[Difference] = []
-    for step in dict.fromkeys([*theirs, *ours]):
-        place = f"{scenario}/{step}"
-        if step not in ours or step not in theirs:
-            found.append(Difference(f"{place}: ", ours.get(step, _ABSENT), theirs.get(step, _ABSENT)))
+    for name in dict.fromkeys([*theirs, *ours]):
+        step = f"{scenario}/{name}"
+        if name not in ours or name not in theirs:
+            found.append(Difference(step, "", ours.get(name, _ABSENT), theirs.get(name, _ABSENT)))
             continue
-        found += (
-            Difference(f"{place}: {'.'.join(path)}", one, other) for path, one, other in _walk(ours[step], theirs[step])
-        )
+        found += (Difference(step, ".".join(path), *pair) for path, *pair in _walk(ours[name], theirs[name]))
     return found
 
 
@@ -84,12 +114,11 @@ def _walk(ours: Any, theirs: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[
         for key in dict.fromkeys([*theirs, *ours]):
             yield from _walk(ours.get(key, _ABSENT), theirs.get(key, _ABSENT), (*path, key))
     elif isinstance(ours, list) and isinstance(theirs, list):
-        names = [_names(ours), _names(theirs)]
-        if names[0] != names[1]:
-            yield path, *names
+        if (one := _names(ours)) != (other := _names(theirs)):
+            yield path, one, other
             return
-        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _walk(one, other, (*path, str(index)))
+        for index, pair in enumerate(zip(ours, theirs, strict=True)):
+            yield from _walk(*pair, (*path, str(index)))
     elif type(ours) is not type(theirs) or ours != theirs:
         yield path, ours, theirs
 

@@ -33,7 +33,9 @@ def project_in(folder: Path) -> Path:
 def oracle(folder: Path) -> Generator[str]:
     """A running LangGraph server; its address."""
     if not _PROGRAM.exists():
-        raise FileNotFoundError(f"{_PROGRAM} is not there: make setup installs the LangGraph server that we compare with")
+        raise FileNotFoundError(
+            f"{_PROGRAM} is not there: make setup installs the LangGraph server that we compare with"
+        )
     project = project_in(folder / "project")
     [port] = free_ports(1)
     log = folder / "oracle.log"

@@ -29,7 +29,6 @@ class Conversation:
         self.mark = mark
         """Unique to this conversation: what it creates is found by it."""
         self.steps: dict[str, Any] = {}
-        self.trouble = ""
         self._folder = folder
         self._names: dict[str, str] = {str(folder): "<folder>", mark: "<mark>"}
 
@@ -46,7 +45,7 @@ class Conversation:
             self._note(step, {"raised": type(error).__name__, "status": error.status_code})
         except httpx.HTTPStatusError as error:
             self._note(step, {"raised": type(error).__name__, "status": error.response.status_code})
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever comes of it is what is compared
             self._note(step, {"raised": type(error).__name__, "says": str(error)})
         else:
             self._note(step, {"returned": answer})
@@ -64,7 +63,7 @@ class Conversation:
                     break
         except APIStatusError as error:
             raised = {"raised": type(error).__name__, "status": error.status_code}
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the same
             raised = {"raised": type(error).__name__, "says": str(error)}
         shown = [{"event": one.event, "data": one.data} for one in events]
         has_ids = bool(events) and all(one.id is not None for one in events)
@@ -144,7 +143,8 @@ class Conversation:
                 name, count = self._text(str(key)), 2
                 while name in plain:
                     name, count = f"{self._text(str(key))}#{count}", count + 1
-                plain[name] = self._plain(one)
+                # Which packages are installed is not the server's.
+                plain[name] = "<versions>" if key == "lc_versions" else self._plain(one)
             return plain
         if isinstance(value, list | tuple):
             return [self._plain(one) for one in value]

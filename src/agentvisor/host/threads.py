@@ -30,6 +30,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from agentvisor.core.errors import (
     Conflict,
     Corrupt,
+    Internal,
     InvalidInput,
     NotFound,
     PermissionRefused,
@@ -66,7 +67,7 @@ _POLL = 0.02
 _POLL_MOST = 1.0
 _LOOK = 0.2
 """Between looks at a run; of an end on this host its attempt tells at once, and each look costs a workflow task."""
-_FILTER_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_TERM = re.compile(r"[a-z0-9_.:/@+=,;() ^%-]{1,200}")
 _FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,150}")
 
 
@@ -332,14 +333,17 @@ class Threads:
     async def search(
         self,
         *,
-        metadata: Mapping[str, str],
+        metadata: Iterable[str],
         status: str | None,
         ids: Sequence[ThreadId] | None,
         limit: int,
         offset: int,
         agent: str | None = None,
     ) -> list[ThreadId]:
-        """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
+        """Thread ids by Temporal's visibility, newest first; it lags by milliseconds.
+
+        `metadata`: terms as `agentvisor.protocol.reads.keyword` makes them.
+        """
         # Threads of other deployments on the same Temporal are not ours to answer for.
         queue = _plain(self._defaults.task_queue)
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
@@ -351,12 +355,7 @@ class Threads:
             terms.append(f"AgentVisorAgent = '{_plain(agent)}'")
         if ids is not None:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
-        for key, value in metadata.items():
-            if not _FILTER_KEY.fullmatch(key):
-                raise InvalidInput(
-                    f"metadata key {key[:80]!r} cannot be searched: use letters, digits, _ . : -", field=key
-                )
-            terms.append(f"AgentVisorMetadata = '{_plain(f'{key}={value}')}'")
+        terms += [f"AgentVisorMetadata = '{_term(one)}'" for one in metadata]
         found: list[ThreadId] = []
         try:
             listed = self._client.list_workflows(" AND ".join(terms), limit=limit + offset)
@@ -520,13 +519,14 @@ _NONE = "-"
 """Names no run: every run comes without its input and output."""
 
 
-def can_be_queried(text: str) -> bool:
-    """Whether a query to Temporal may hold this text between quotes."""
-    return _FILTER_VALUE.fullmatch(text) is not None
+def _term(text: str) -> str:
+    if not _TERM.fullmatch(text):
+        raise Internal(f"{text[:80]!r} is no term of metadata")
+    return text
 
 
 def _plain(text: str) -> str:
-    if not can_be_queried(text):
+    if not _FILTER_VALUE.fullmatch(text):
         raise InvalidInput(
             f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 150 at most"
         )

@@ -87,4 +87,3 @@ async def assistants_refused(to: Conversation) -> None:
     await to.say("with context", assistants.create("tells", context={"user": "ann"}))
     both = {"config": {"configurable": {"color": "red"}}, "context": {"user": "ann"}}
     await to.say("with both", assistants.create("tells", **both))  # type: ignore[arg-type]
-    await to.say("system, deleted", assistants.delete((await assistants.search(graph_id="steps"))[-1]["assistant_id"])) if False else None  # fmt: skip

@@ -14,9 +14,6 @@ async def crons_of_no_thread(to: Conversation) -> None:
     given = {"schedule": NEW_YEAR, "input": {"count": 1}, "metadata": {"mark": to.mark}}
     made = await to.say("create", crons.create("steps", **given))  # type: ignore[arg-type]
     named = to.named(made["cron_id"], "cron") if made else str(uuid4())
-    await to.say("search", crons.search(assistant_id="steps", limit=10)) if False else None
-    found = await to.say("count", crons.count())
-    del found
     await to.say("update", crons.update(named, schedule="0 0 2 1 *"))
     await to.say("disable", crons.update(named, enabled=False))
     await to.say("delete", crons.delete(named))

@@ -30,7 +30,10 @@ async def errors_of_runs(to: Conversation) -> None:
         await to.request(what, "POST", f"/threads/{thread}/runs", json=body, body=False)
     await to.request("no JSON", "POST", f"/threads/{thread}/runs", content=b"{nope", body=False)
     await to.request("no body", "POST", f"/threads/{thread}/runs", body=False)
-    await to.say("input that the graph refuses", to.client.runs.wait(thread, "steps", input={"nope": 1}, raise_error=False))  # fmt: skip
+    thread = await to.thread("another")
+    await to.say(
+        "input that the graph refuses", to.client.runs.wait(thread, "steps", input={"nope": 1}, raise_error=False)
+    )
     await to.say("input that is text", to.client.runs.wait(thread, "steps", input="text", raise_error=False))  # type: ignore[arg-type]
 
 

@@ -44,9 +44,8 @@ async def pages_of_other_origins(to: Conversation) -> None:
         "access-control-request-private-network": "true",
         "access-control-request-headers": "content-type",
     }
-    shown = ("access-control-allow-private-network",)
-    response = await to.request("preflight", "OPTIONS", "/threads/search", headers=shown, body=False, **{"headers_sent": None}) if False else await to.http.options("/threads/search", headers=asks)  # fmt: skip
-    to.note("preflight", [response.status_code, response.headers.get(shown[0])])
+    response = await to.http.options("/threads/search", headers=asks)
+    to.note("preflight", [response.status_code, response.headers.get("access-control-allow-private-network")])
     response = await to.http.post("/threads/search", json={}, headers={"origin": "https://smith.langchain.com"})
     exposed = {one.strip().lower() for one in response.headers.get("access-control-expose-headers", "").split(",")}
     needed = ("content-location", "x-pagination-total", "x-pagination-next")

@@ -1,5 +1,6 @@
 """Runs of a thread: started, awaited, joined, listed, cancelled, deleted."""
 
+from collections.abc import Awaitable
 from uuid import uuid4
 
 from tests.oracle.scenarios.scenario import scenario
@@ -62,7 +63,7 @@ async def run_that_is_given_much(to: Conversation) -> None:
     await to.say("context", runs.wait(thread, "tells", input={}, context={"user": "ann"}))
     await to.say("neither", runs.wait(thread, "tells", input={}))
     both = {"config": {"configurable": {"color": "red"}}, "context": {"user": "ann"}}
-    await to.say("both", runs.wait(thread, "tells", input={}, **both))
+    await to.say("both", runs.wait(await to.thread("another"), "tells", input={}, **both))
     low = {"recursion_limit": 1}
     await to.say("recursion limit", runs.wait(thread, "steps", input={"count": 1}, config=low, raise_error=False))
     for durability in ("sync", "async", "exit"):
@@ -97,16 +98,8 @@ async def run_cancelled(to: Conversation) -> None:
     await to.say("state", threads.get_state(thread))
     await to.say("cancel again", runs.cancel(thread, named))
     await to.say("join cancelled", runs.join(thread, named))
-    await to.say("goes on", runs.wait(thread, "slow", input={"gate": gate + ".open", "count": 5}) if _open(to, gate + ".open") else _never())  # fmt: skip
-
-
-def _open(to: Conversation, gate: str) -> bool:
     to.open(gate)
-    return True
-
-
-async def _never() -> None:
-    raise AssertionError
+    await to.say("goes on", runs.wait(thread, "slow", input={"count": 5}))
 
 
 @scenario
@@ -117,8 +110,8 @@ async def run_cancelled_without_waiting(to: Conversation) -> None:
     named = to.named(run["run_id"], "run")
     await to.arrived(gate)
     await to.request("cancel", "POST", f"/threads/{thread}/runs/{named}/cancel")
-    to.open(gate)
     to.note("status", await to.ended(thread, named))
+    to.open(gate)
     await to.say("bad action", runs.cancel(thread, named, action="nope"))  # type: ignore[arg-type]
     await to.say("unknown run", runs.cancel(thread, str(uuid4())))
     await to.say("unknown thread", runs.cancel(str(uuid4()), named))
@@ -132,7 +125,8 @@ async def run_rolled_back(to: Conversation) -> None:
     run = await runs.create(thread, "slow", input={"count": 10, "gate": gate})
     named = to.named(run["run_id"], "run")
     await to.arrived(gate)
-    await to.say("cancel", runs.cancel(thread, named, wait=True, action="rollback"))
+    if await to.say("cancel", _done(runs.cancel(thread, named, wait=True, action="rollback"))) is None:
+        await runs.cancel(thread, named, wait=True)
     to.open(gate)
     await to.say("is gone", runs.get(thread, named))
     await to.say("state as before", threads.get_state(thread))
@@ -146,7 +140,8 @@ async def runs_cancelled_together(to: Conversation) -> None:
     first = await runs.create(thread, "slow", input={"count": 1, "gate": gate})
     second = await runs.create(thread, "steps", input={"count": 1})
     await to.arrived(gate)
-    await to.say("cancel", runs.cancel_many(thread_id=thread, run_ids=[first["run_id"], second["run_id"]]))
+    if await to.say("cancel", _done(runs.cancel_many(thread_id=thread, run_ids=[first["run_id"], second["run_id"]]))):
+        await to.ended(thread, first["run_id"])
     to.open(gate)
     to.note("first", await to.ended(thread, first["run_id"]))
     to.note("second", await to.ended(thread, second["run_id"]))
@@ -154,6 +149,11 @@ async def runs_cancelled_together(to: Conversation) -> None:
     await to.say("both ways", runs.cancel_many(thread_id=thread, status="all"))
     await to.say("bad status", runs.cancel_many(status="nope"))  # type: ignore[arg-type]
     await to.say("thread", threads.get(thread))
+
+
+async def _done(asked: Awaitable[None]) -> bool:
+    await asked
+    return True
 
 
 @scenario

@@ -7,7 +7,9 @@ from tests.oracle.speaking import Conversation
 async def _three(to: Conversation) -> list[str]:
     """Three threads: idle with values, interrupted, and one that nothing ran on."""
     threads, runs, mark = to.client.threads, to.client.runs, {"mark": to.mark}
-    first = await to.thread("first", metadata={**mark, "n": 1, "on": True, "f": 1.5, "deep": {"a": 1, "b": 2}})
+    first = await to.thread(
+        "first", metadata={**mark, "n": 1, "on": True, "f": 1.5, "q'": 'it"s', "deep": {"a": 1, "b": 2}}
+    )
     second = await to.thread("second", metadata={**mark, "n": 2})
     third = await to.thread("third", metadata={**mark, "n": 3})
     await runs.wait(first, "steps", input={"count": 1})
@@ -41,6 +43,11 @@ async def search_filters(to: Conversation) -> None:
         await to.say(f"count {status}", threads.count(**asked))
     await to.say("by ids", threads.search(ids=[second, third], select=ids, sort_by="created_at"))
     await to.say("by ids and mark", threads.search(ids=[second, first], metadata={**mark, "n": 1}, select=ids))
+    await to.say("by values and number", threads.search(metadata={**mark, "n": 1}, values={"count": 2}, select=ids))
+    await to.say(
+        "by other values and number", threads.search(metadata={**mark, "n": 2}, values={"count": 2}, select=ids)
+    )
+    await to.say("by a quoted text", threads.search(metadata={**mark, "q'": 'it"s'}, select=ids))
     await to.say("by values", threads.search(metadata=mark, values={"count": 2}, select=ids))
     await to.say("by values of a question", threads.search(metadata=mark, values={"count": 6}, select=ids))
     await to.say("by other values", threads.search(metadata=mark, values={"count": 3}, select=ids))
@@ -80,10 +87,15 @@ async def search_select_and_extract(to: Conversation) -> None:
         "far": "values.log[9]", "n": "metadata.n", "deep": "metadata.deep.a",
     }  # fmt: skip
     await to.say("extract", threads.search(ids=[first], select=["thread_id"], extract=paths))
-    await to.say("extract all", threads.search(metadata=mark, select=["thread_id"], extract={"n": "metadata.n"}, sort_by="created_at"))  # fmt: skip
+    await to.say(
+        "extract all",
+        threads.search(metadata=mark, select=["thread_id"], extract={"n": "metadata.n"}, sort_by="created_at"),
+    )
     await to.say("extract a list", threads.search(ids=[first], select=["thread_id"], extract={"log": "values.log"}))
     await to.say("extract without select", threads.search(ids=[first], extract={"n": "metadata.n"}))
-    await to.say("extract a question", threads.search(ids=[second], select=["thread_id"], extract={"asked": "interrupts"}))  # fmt: skip
+    await to.say(
+        "extract a question", threads.search(ids=[second], select=["thread_id"], extract={"asked": "interrupts"})
+    )
 
 
 @scenario

@@ -107,11 +107,15 @@ async def state_forked(to: Conversation) -> None:
     history = await threads.get_history(thread, limit=10)
     before_work = next(one for one in history if one["next"] == ["work"])["checkpoint"]
     await to.say("replay", runs.wait(thread, "steps", input=None, checkpoint_id=before_work["checkpoint_id"]))
-    forked = await to.say("fork", threads.update_state(thread, {"count": 70}, checkpoint_id=before_work["checkpoint_id"]))
+    forked = await to.say(
+        "fork", threads.update_state(thread, {"count": 70}, checkpoint_id=before_work["checkpoint_id"])
+    )
     await to.say("state of the fork", threads.get_state(thread))
     if forked:
         await to.say("run the fork", runs.wait(thread, "steps", input=None, checkpoint=forked["checkpoint"]))
-    await to.say("run from an unknown one", runs.wait(thread, "steps", input=None, checkpoint_id=str(uuid4()), raise_error=False))  # fmt: skip
+    await to.say(
+        "run from an unknown one", runs.wait(thread, "steps", input=None, checkpoint_id=str(uuid4()), raise_error=False)
+    )
     await to.say("history", threads.get_history(thread, limit=20))
 
 

@@ -1,5 +1,8 @@
 """Runs as streams of events."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 from tests.oracle.scenarios.scenario import scenario
@@ -123,7 +126,7 @@ async def stream_joined(to: Conversation) -> None:
     named = to.named(run["run_id"], "run")
     await to.arrived(gate)
 
-    async def opening():  # noqa: ANN202
+    async def opening() -> AsyncIterator[Any]:
         async for part in runs.join_stream(thread, named):
             to.open(gate)
             yield part
@@ -139,7 +142,7 @@ async def stream_cancelled(to: Conversation) -> None:
     runs = to.client.runs
     thread, gate = await to.thread(), to.gate()
 
-    async def cancelling():  # noqa: ANN202
+    async def cancelling() -> AsyncIterator[Any]:
         cancelled = False
         parts = runs.stream(thread, "slow", input={"count": 1, "gate": gate}, stream_mode="updates")
         async for part in parts:
@@ -176,28 +179,41 @@ async def stream_left_early(to: Conversation) -> None:
 
 @scenario
 async def stream_of_a_thread(to: Conversation) -> None:
-    runs, threads = to.client.runs, to.client.threads
+    runs = to.client.runs
     thread = await to.thread()
-
-    async def running():  # noqa: ANN202
-        stream = threads.join_stream(thread, stream_mode=["run_modes", "lifecycle", "state_update"])
-        started = False
-        async for part in stream:
-            yield part
-            if not started:
-                started = True
-        del started
-
-    import asyncio
-
     listening = asyncio.create_task(
-        to.hear("thread", running(), enough=lambda part: (part.data or {}).get("status") == "run_done")
+        to.hear("thread", _runs_of(to, thread), enough=lambda part: (part.data or {}).get("status") == "run_done")
     )
-    await asyncio.sleep(0.3)
-    await runs.wait(thread, "steps", input={"count": 1}, stream_mode="updates") if False else None
+    # Nothing says that a stream with nothing in it is open.
+    await asyncio.sleep(0.5)
     run = await runs.create(thread, "steps", input={"count": 1}, stream_mode=["updates"])
     to.named(run["run_id"], "run")
     try:
         await asyncio.wait_for(listening, 5)
     except TimeoutError:
-        to.note("thread never ended", True)
+        to.note("it tells the run's end", False)
+
+
+async def _runs_of(to: Conversation, thread: str) -> AsyncIterator[Any]:
+    async for part in await to.client.threads.join_stream(thread, stream_mode=["run_modes", "lifecycle"]):
+        yield part
+
+
+@scenario
+async def thread_protocol(to: Conversation) -> None:
+    thread = await to.thread()
+    async with to.client.threads.stream(thread, assistant_id="steps") as stream:
+        started = await to.say("start", stream.run.start(input={"count": 1}))
+        if started is None:
+            return
+        await to.say("output", stream.output.with_timeout(10))
+    async with to.client.threads.stream(await to.thread("other"), assistant_id="asks") as stream:
+        await stream.run.start(input={"count": 1})
+        await to.settled(lambda: _asks(stream))
+        to.note("asked", stream.interrupts)
+        await to.say("respond", stream.run.respond("yes"))
+        await to.say("answered", stream.output.with_timeout(10))
+
+
+async def _asks(stream: Any) -> bool:
+    return bool(stream.interrupts)

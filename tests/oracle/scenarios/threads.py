@@ -102,7 +102,7 @@ async def thread_with_a_ttl(to: Conversation) -> None:
     created = await to.say("create", threads.create(ttl=60))
     named = to.named(created["thread_id"], "thread") if created else ""
     await to.say("get with ttl", threads.get(named, include=["ttl"]))
-    await to.say("update", threads.update(named, ttl={"ttl": 30, "strategy": "delete"}))
+    await to.say("update", threads.update(named, metadata={}, ttl={"ttl": 30, "strategy": "delete"}))
 
 
 @scenario

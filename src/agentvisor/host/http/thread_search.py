@@ -15,7 +15,6 @@ from agentvisor.host.http.containing import contains
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.render_typed import Json
-from agentvisor.host.threads import can_be_queried
 from agentvisor.protocol.reads import keyword
 
 MOST_LOOKED_AT = 1000
@@ -39,8 +38,8 @@ class Page:
 class Sought:
     """A filter, by who can answer it."""
 
-    indexed: dict[str, str]
-    """Metadata that Temporal's index has, as the terms that it has."""
+    terms: list[str]
+    """Metadata that Temporal's index has."""
     metadata: dict[str, Json]
     """Metadata that the threads themselves must be asked for."""
     values: dict[str, Json]
@@ -64,15 +63,15 @@ class Sought:
 
 def sought(body: ThreadFilter) -> Sought:
     """Who can answer which part of a filter."""
-    indexed: dict[str, str] = {}
+    terms: list[str] = []
     looked: dict[str, Json] = {}
     for key, value in (body.metadata or {}).items():
         term = keyword(key, value) if isinstance(value, str | float | int) else None
-        if term is None or not can_be_queried(term):
+        if term is None:
             looked[key] = value
         else:
-            indexed[key] = term.removeprefix(f"{key}=")
-    return Sought(indexed, looked, {**(body.values or {})})
+            terms.append(term)
+    return Sought(terms, looked, {**(body.values or {})})
 
 
 async def count(services: Services, body: ThreadFilter) -> int:
@@ -131,9 +130,7 @@ async def _ids(services: Services, body: ThreadFilter, asked: Sought, *, limit: 
     ids = None
     if isinstance(body, ThreadSearch) and body.ids is not None:
         ids = [checked(one) for one in dict.fromkeys(body.ids)]
-    return await services.threads.search(
-        metadata=asked.indexed, status=body.status, ids=ids, limit=limit, offset=offset
-    )
+    return await services.threads.search(metadata=asked.terms, status=body.status, ids=ids, limit=limit, offset=offset)
 
 
 async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection[str]) -> list[dict[str, Json]]:
