@@ -26,6 +26,7 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
+from agentvisor.host.http.documented import ERRORS, document
 from agentvisor.host.http.services import Afterwards, Outside, Services
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
@@ -85,6 +86,7 @@ def create_app(
         version=version,
         description="Durable threads and runs of agents: the API of the LangGraph server.",
         lifespan=lifespan,
+        responses=ERRORS,
     )
     app.state.services = services
     errors.install(app)
@@ -103,6 +105,7 @@ def create_app(
     )
     for one in routes:
         app.include_router(one.router)
+    document(app)
     _guard(app, config)
     return app
 
