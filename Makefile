@@ -12,6 +12,8 @@ CREWAI_STAMP := $(CREWAI)/.installed
 # So has the LangGraph server that ours is compared with.
 ORACLE := .venv-oracle
 ORACLE_STAMP := $(ORACLE)/.installed
+# LangGraph's JavaScript client, and agent-chat-ui with what builds it: for tests alone.
+NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.installed
 # Two workers: the machines that run this have two cores.
 JOBS ?= 2
 
@@ -34,7 +36,7 @@ help:
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
 # After it nothing asks the network again, the tests of CrewAI and those with the LangGraph server included.
-setup: $(STAMP) $(CREWAI_STAMP) $(ORACLE_STAMP)
+setup: $(STAMP) $(CREWAI_STAMP) $(ORACLE_STAMP) $(NPM_STAMPS)
 
 # The stamp is newer than pyproject.toml once everything is installed, so that nothing is asked of the network again.
 $(STAMP): pyproject.toml
@@ -57,7 +59,7 @@ check: lint
 # Native tracebacks: pytest's own parse the source, and CPython 3.11 aborts ("AST constructor recursion depth mismatch")
 # where another thread of the test, a host's, prints a traceback at that moment. The run would end at its first failure.
 # What fails beside others has to pass three times alone (docs/decisions/0011).
-test: check $(ORACLE_STAMP)
+test: check $(ORACLE_STAMP) $(NPM_STAMPS)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "$(REST)" --tb=native || $(BIN)/python scripts/run_alone.py $$?
 	$(MAKE) test-crewai
 
@@ -105,6 +107,11 @@ $(LOWEST)/.installed: pyproject.toml scripts/lowest_versions.py
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" --tb=native $(LOWEST_TESTS)
 
+# Where npm is not, the tests that need it say so and are skipped.
+%/node_modules/.installed: %/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@; \
+		else echo "npm is not on this machine: the tests in $* will be skipped"; fi
+
 demo: $(STAMP)
 	$(BIN)/agentvisor demo
 
@@ -131,4 +138,4 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv $(LOWEST) $(CREWAI) $(ORACLE) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) $(CREWAI) $(ORACLE) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -32,7 +32,7 @@ AGENTS = ("nothing", "plain", "asking", "failing")
 """Quick ones: what is generated does start runs."""
 NEVER_END = ("/threads/{thread_id}/stream", "/threads/{thread_id}/stream/events")
 """Streams of whatever happens on a thread: they are as long as their reader stays."""
-SECONDS = 30
+SECONDS = 60
 
 
 class Scene:
