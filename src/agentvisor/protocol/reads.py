@@ -37,7 +37,7 @@ KEYWORDS_BYTES = 1_900
 """Of all of them, as JSON: Temporal ends a workflow that gives more than 2 KB (limit.searchAttributesSizeOfValue)."""
 _FIRST = ("graph_id", "assistant_id")
 """Clients search by these: they must not fall off where there is much else."""
-_AMBIGUOUS = re.compile(r"=.*|true|false|-?[0-9].*", re.DOTALL)
+_AMBIGUOUS = re.compile(r"=.*|true|false|-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.DOTALL)
 _UNSAFE = re.compile(r"[^a-z0-9_.:/@+=,;() -]|\A | \Z")
 
 

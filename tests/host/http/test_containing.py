@@ -1,19 +1,12 @@
 """What contains what, as PostgreSQL's documentation of `@>` says, and which paths lead where."""
 
-import json
-import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.host.http.containing import contains
 from agentvisor.host.http.extracting import extracted, paths_of
-from agentvisor.protocol.convert import struct_to_bytes
-from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.reads import KEYWORDS, KEYWORDS_BYTES, keyword, keywords
 
 
 @pytest.mark.parametrize(
@@ -70,37 +63,3 @@ def test_what_is_no_path_or_no_name_is_refused(name: str, path: str) -> None:
 def test_more_paths_than_ten_are_refused() -> None:
     with pytest.raises(InvalidInput, match="11 paths, 10 at most"):
         paths_of({f"a{number}": "values" for number in range(11)}, ())
-
-
-def test_no_two_values_of_metadata_have_the_same_term() -> None:
-    values = [
-        "1", 1, "true", True, "=1", "==1", 1.5, "1.5", "a", "=a", "", "False", False, "-1", -1, "1e3", 1000, "A", "^a",
-        "é", "É", "e", "E", " a", "a ", "a", "'", '"', "\\", "\x00", "%41", "♡", "a♡b", "a%e2%99%a1b", "\n", " ", "  ",
-    ]  # fmt: skip
-    values = [*dict.fromkeys((type(value), value) for value in values)]
-    terms = [keyword("key", value) for _, value in values]
-    assert len(set(terms)) == len(values)
-    assert keyword("key", 1.0) == keyword("key", 1) == "key=1"
-    assert keyword("team", "refunds") == "team=refunds"
-    assert keyword("a=b", "c") != keyword("a", "b=c")
-
-
-@pytest.mark.parametrize("key, value", [("a" * 100, "b" * 100), ("a", "é" * 100), ("a", 10**300), ("a" * 10**6, "b")])
-def test_what_is_too_long_for_the_index_has_no_term(key: str, value: Any) -> None:
-    assert keyword(key, value) is None
-
-
-@given(st.text(), st.text())
-def test_a_term_is_plain_and_cannot_end_a_text_of_a_query(key: str, value: str) -> None:
-    term = keyword(key, value)
-    assert term is None or re.fullmatch(r"[a-z0-9_.:/@+=,;() ^%-]{1,200}", term)
-    assert term is None or term.strip() == term
-
-
-@given(
-    st.dictionaries(st.text(), st.text(max_size=200) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False))
-)
-def test_the_terms_of_a_thread_fit_into_what_temporal_takes(metadata: dict[str, Any]) -> None:
-    terms = keywords(struct_to_bytes(metadata_to_struct(metadata)))
-    assert len(json.dumps(terms).encode()) <= KEYWORDS_BYTES
-    assert len(terms) <= KEYWORDS

@@ -116,7 +116,7 @@ async def operations(described: dict[str, Any]) -> list[Any]:
     return [one.ok() for one in schema.get_all_operations()]
 
 
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(120 + 60 * EXAMPLES)
 async def test_no_request_breaks_the_host_and_every_answer_is_as_described(
     described: dict[str, Any], scene: Scene, subtests: pytest.Subtests
 ) -> None:
