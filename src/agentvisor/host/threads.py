@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
@@ -55,6 +55,7 @@ from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
+from agentvisor.protocol.reads import KEYWORDS
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
@@ -333,7 +334,7 @@ class Threads:
     async def search(
         self,
         *,
-        metadata: Iterable[str],
+        metadata: Collection[str],
         status: str | None,
         ids: Sequence[ThreadId] | None,
         limit: int,
@@ -355,6 +356,8 @@ class Threads:
             terms.append(f"AgentVisorAgent = '{_plain(agent)}'")
         if ids is not None:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
+        if len(metadata) > KEYWORDS:
+            raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
         terms += [f"AgentVisorMetadata = '{_term(one)}'" for one in metadata]
         found: list[ThreadId] = []
         try:
