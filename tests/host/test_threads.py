@@ -102,16 +102,18 @@ async def test_threads_are_found_by_metadata_and_status(engine: EngineHost) -> N
 
 
 @pytest.mark.parametrize(
-    "metadata, status",
-    [
-        ({"a'b": "x"}, None),
-        ({"a": "x' OR 'a'='a"}, None),
-        ({"a": "\n"}, None),
-        ({}, "idle' OR ''='"),
-        ({"": "x"}, None),
-    ],
+    "metadata",
+    [{"a'b": "x"}, {"a": "x' OR 'a'='a"}, {"a": "\n"}, {"": "x"}, {"a": "\\"}, {"a": "\ud800"}, {"a": "b' --"}],
+    ids=repr,
 )
-async def test_a_search_cannot_be_turned_into_another(
+async def test_a_search_cannot_be_turned_into_another(engine: EngineHost, metadata: dict[str, str]) -> None:
+    assert await engine.threads.search(metadata=metadata, status=None, ids=None, limit=10, offset=0) == []
+
+
+@pytest.mark.parametrize(
+    "metadata, status", [({}, "idle' OR ''='"), ({"a" * 201: "x"}, None), ({"a": "x" * 200}, None)]
+)
+async def test_what_cannot_be_searched_is_refused(
     engine: EngineHost, metadata: dict[str, str], status: str | None
 ) -> None:
     with pytest.raises(InvalidInput, match="cannot be searched"):

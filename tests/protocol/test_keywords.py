@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentvisor.protocol.convert import struct_to_bytes
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.reads import KEYWORDS, KEYWORDS_BYTES, keyword, keywords
+from agentvisor.protocol.reads import KEYWORDS, KEYWORDS_BYTES, keywords, metadata_term
 
 
 def test_no_two_values_of_metadata_have_the_same_term() -> None:
@@ -19,21 +19,21 @@ def test_no_two_values_of_metadata_have_the_same_term() -> None:
         "é", "É", "e", "E", " a", "a ", "a", "'", '"', "\\", "\x00", "%41", "♡", "a♡b", "a%e2%99%a1b", "\n", " ", "  ",
     ]  # fmt: skip
     values = [*dict.fromkeys((type(value), value) for value in values)]
-    terms = [keyword("key", value) for _, value in values]
+    terms = [metadata_term("key", value) for _, value in values]
     assert len(set(terms)) == len(values)
-    assert keyword("key", 1.0) == keyword("key", 1) == "key=1"
-    assert keyword("team", "refunds") == "team=refunds"
-    assert keyword("a=b", "c") != keyword("a", "b=c")
+    assert metadata_term("key", 1.0) == metadata_term("key", 1) == "key=1"
+    assert metadata_term("team", "refunds") == "team=refunds"
+    assert metadata_term("a=b", "c") != metadata_term("a", "b=c")
 
 
 @pytest.mark.parametrize("key, value", [("a" * 100, "b" * 100), ("a", "é" * 100), ("a", 10**300), ("a" * 10**6, "b")])
 def test_what_is_too_long_for_the_index_has_no_term(key: str, value: Any) -> None:
-    assert keyword(key, value) is None
+    assert metadata_term(key, value) is None
 
 
 @given(st.text(), st.text())
 def test_a_term_is_plain_and_cannot_end_a_text_of_a_query(key: str, value: str) -> None:
-    term = keyword(key, value)
+    term = metadata_term(key, value)
     assert term is None or re.fullmatch(r"[a-z0-9_.:/@+=,;() ^%-]{1,200}", term)
     assert term is None or term.strip() == term
 
@@ -56,5 +56,7 @@ def test_graph_and_assistant_are_indexed_whatever_else_there_is() -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), st.text())
 def test_a_number_is_never_taken_for_a_text(number: float, text: str) -> None:
-    assert keyword("key", number) is None or keyword("key", number) != keyword("key", text)
-    assert keyword("key", number) is None or keyword("key", number) != keyword("key", json.dumps(number))
+    assert metadata_term("key", number) is None or metadata_term("key", number) != metadata_term("key", text)
+    assert metadata_term("key", number) is None or metadata_term("key", number) != metadata_term(
+        "key", json.dumps(number)
+    )

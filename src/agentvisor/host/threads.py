@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
@@ -30,7 +30,6 @@ from temporalio.service import RPCError, RPCStatusCode
 from agentvisor.core.errors import (
     Conflict,
     Corrupt,
-    Internal,
     InvalidInput,
     NotFound,
     PermissionRefused,
@@ -55,7 +54,7 @@ from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.reads import KEYWORDS
+from agentvisor.protocol.reads import KEYWORDS, metadata_term
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
@@ -68,8 +67,7 @@ _POLL = 0.02
 _POLL_MOST = 1.0
 _LOOK = 0.2
 """Between looks at a run; of an end on this host its attempt tells at once, and each look costs a workflow task."""
-_TERM = re.compile(r"[a-z0-9_.:/@+=,;() ^%-]{1,200}")
-_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,150}")
+_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +332,7 @@ class Threads:
     async def search(
         self,
         *,
-        metadata: Collection[str],
+        metadata: Mapping[str, str | float | bool],
         status: str | None,
         ids: Sequence[ThreadId] | None,
         limit: int,
@@ -343,7 +341,7 @@ class Threads:
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds.
 
-        `metadata`: terms as `agentvisor.protocol.reads.keyword` makes them.
+        `InvalidInput` for metadata that is too long for the index.
         """
         # Threads of other deployments on the same Temporal are not ours to answer for.
         queue = _plain(self._defaults.task_queue)
@@ -358,7 +356,7 @@ class Threads:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         if len(metadata) > KEYWORDS:
             raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
-        terms += [f"AgentVisorMetadata = '{_term(one)}'" for one in metadata]
+        terms += [f"AgentVisorMetadata = '{_term(key, value)}'" for key, value in metadata.items()]
         found: list[ThreadId] = []
         try:
             listed = self._client.list_workflows(" AND ".join(terms), limit=limit + offset)
@@ -522,15 +520,16 @@ _NONE = "-"
 """Names no run: every run comes without its input and output."""
 
 
-def _term(text: str) -> str:
-    if not _TERM.fullmatch(text):
-        raise Internal(f"{text[:80]!r} is no term of metadata")
-    return text
+def _term(key: str, value: str | float | bool) -> str:  # noqa: FBT001 - a value of JSON
+    term = metadata_term(key, value)
+    if term is None:
+        raise InvalidInput(f"metadata {key[:80]!r} cannot be searched: it is too long for the index", field=key)
+    return _plain(term)
 
 
 def _plain(text: str) -> str:
     if not _FILTER_VALUE.fullmatch(text):
         raise InvalidInput(
-            f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 150 at most"
+            f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 200 at most"
         )
     return text

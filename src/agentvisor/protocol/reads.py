@@ -257,11 +257,11 @@ def keywords(metadata: bytes) -> list[str]:
         value = fields[key]
         match value.WhichOneof("kind"):
             case "string_value":
-                term = keyword(key, value.string_value)
+                term = metadata_term(key, value.string_value)
             case "number_value":
-                term = keyword(key, value.number_value)
+                term = metadata_term(key, value.number_value)
             case "bool_value":
-                term = keyword(key, value.bool_value)
+                term = metadata_term(key, value.bool_value)
             case _:
                 continue
         if term is None:
@@ -273,7 +273,7 @@ def keywords(metadata: bytes) -> list[str]:
     return found
 
 
-def keyword(key: str, value: str | float | bool) -> str | None:  # noqa: FBT001 - a value of JSON
+def metadata_term(key: str, value: str | float | bool) -> str | None:  # noqa: FBT001 - a value of JSON
     """`key=value`, the term by which metadata is searched; None where it is too long to be indexed.
 
     No two values have the same one. A text that could be taken for a number or a boolean has another `=` before it.

@@ -15,7 +15,7 @@ from agentvisor.host.http.containing import contains
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.render_typed import Json
-from agentvisor.protocol.reads import keyword
+from agentvisor.protocol.reads import metadata_term
 
 MOST_LOOKED_AT = 1000
 """Temporal neither sorts by our fields nor knows values: a search that needs these looks at so many threads at most."""
@@ -38,7 +38,7 @@ class Page:
 class Sought:
     """A filter, by who can answer it."""
 
-    terms: list[str]
+    indexed: dict[str, str | float | bool]
     """Metadata that Temporal's index has."""
     metadata: dict[str, Json]
     """Metadata that the threads themselves must be asked for."""
@@ -63,15 +63,14 @@ class Sought:
 
 def sought(body: ThreadFilter) -> Sought:
     """Who can answer which part of a filter."""
-    terms: list[str] = []
+    indexed: dict[str, str | float | bool] = {}
     looked: dict[str, Json] = {}
     for key, value in (body.metadata or {}).items():
-        term = keyword(key, value) if isinstance(value, str | float | int) else None
-        if term is None:
-            looked[key] = value
+        if isinstance(value, str | float | int) and metadata_term(key, value) is not None:
+            indexed[key] = value
         else:
-            terms.append(term)
-    return Sought(terms, looked, {**(body.values or {})})
+            looked[key] = value
+    return Sought(indexed, looked, {**(body.values or {})})
 
 
 async def count(services: Services, body: ThreadFilter) -> int:
@@ -130,7 +129,8 @@ async def _ids(services: Services, body: ThreadFilter, asked: Sought, *, limit: 
     ids = None
     if isinstance(body, ThreadSearch) and body.ids is not None:
         ids = [checked(one) for one in dict.fromkeys(body.ids)]
-    return await services.threads.search(metadata=asked.terms, status=body.status, ids=ids, limit=limit, offset=offset)
+    search = services.threads.search
+    return await search(metadata=asked.indexed, status=body.status, ids=ids, limit=limit, offset=offset)
 
 
 async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection[str]) -> list[dict[str, Json]]:
