@@ -146,7 +146,6 @@ async def test_it_stops_before_a_node_and_goes_on(remote: Remote) -> None:
     assert (await graph.ainvoke(None, config))["log"] == ["worked", "waited"]
 
 
-@pytest.mark.xfail(reason="update_state", strict=True)
 async def test_its_state_is_updated(remote: Remote) -> None:
     config, graph = thread(), remote["asking"]
     await graph.ainvoke({"count": 1}, config)
@@ -155,7 +154,6 @@ async def test_its_state_is_updated(remote: Remote) -> None:
     assert (state.values["log"], state.next) == (["worked", "told"], ("ask",))
 
 
-@pytest.mark.xfail(reason="introspection", strict=True)
 async def test_its_graph_is_drawn(remote: Remote) -> None:
     drawn = await remote["asking"].aget_graph()
     assert {"work", "ask"} <= drawn.nodes.keys()

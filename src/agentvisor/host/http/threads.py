@@ -23,6 +23,7 @@ from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.selecting import selected
 from agentvisor.host.http.services import Served
 from agentvisor.host.http.thread_search import count, page
+from agentvisor.host.http.threads_history import create_with_history
 
 router = APIRouter(prefix="/threads", tags=["threads"], route_class=JsonRoute)
 
@@ -30,8 +31,11 @@ router = APIRouter(prefix="/threads", tags=["threads"], route_class=JsonRoute)
 @router.post("")
 async def create_thread(body: ThreadCreate, services: Served) -> JsonResponse:
     """Create a thread. An existing one is 409, or comes back where `if_exists` is `do_nothing`."""
-    refuse(ttl=body.ttl, supersteps=body.supersteps)
+    refuse(ttl=body.ttl)
     named = checked(body.thread_id if body.thread_id is not None else str(uuid4()))
+    if body.supersteps:
+        await create_with_history(services, named, body)
+        return JsonResponse(await thread_shown(services, named))
     await services.threads.create(named, body.metadata or {}, exist_ok=body.if_exists == "do_nothing")
     return JsonResponse(await thread_shown(services, named))
 
