@@ -88,11 +88,11 @@ async def test_threads_are_found_by_metadata_and_status(engine: EngineHost) -> N
     for number, thread_id in enumerate(ids):
         await engine.threads.create(thread_id, {"mark": mark, "tier": number % 2}, exist_ok=False)
 
-    async def found(status: str | None = None, **metadata: str) -> set[ThreadId]:
+    async def found(status: str | None = None, **metadata: str | int) -> set[ThreadId]:
         return set(await engine.threads.search(metadata=metadata, status=status, ids=None, limit=10, offset=0))
 
     async def all_there() -> bool:
-        return await found(mark=mark) == set(ids) and await found("idle", mark=mark, tier="1") == {ids[1]}
+        return await found(mark=mark) == set(ids) and await found("idle", mark=mark, tier=1) == {ids[1]}
 
     await until(all_there)
     assert await found("busy", mark=mark) == set()
