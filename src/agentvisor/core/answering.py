@@ -79,7 +79,7 @@ def is_as_seen(store: Store, runs: Runs, seen: Seen) -> bool:
 
 def check_input(store: Store, runs: Runs, spec: RunSpec) -> None:
     """Refuse a run without answers where it would break what the framework holds: `Conflict`."""
-    if spec.answers or spec.abandons or spec.kind is RunKind.SESSION:
+    if spec.answers or spec.abandons or spec.kind is not RunKind.AGENT:
         return
     answered = taken(runs)
     holding = (one.interrupts for one in asking.of_all(store) if not one.interrupts.takes_input)

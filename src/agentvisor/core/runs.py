@@ -99,6 +99,8 @@ class RestartPolicy:
 class RunKind(IntEnum):
     AGENT = 1
     SESSION = 2
+    UPDATE = 3
+    """The agent's graph changes the thread's state, as a whole or not at all; nothing of it is run."""
 
 
 class Multitask(IntEnum):
@@ -184,8 +186,6 @@ class Run:
     """A compaction left out its input and output."""
     rolled_back: bool = False
     """Nobody shall see it any more: it is undone as soon as no attempt is alive."""
-    told: bool = True
-    """False: its webhook is still to hear of its end."""
 
     @property
     def run_id(self) -> RunId:
@@ -203,6 +203,14 @@ class Run:
     def due_at_ms(self) -> int:
         """When its turn may come, on Temporal's clock."""
         return self.created_at_ms + self.spec.after_ms
+
+    @property
+    def is_session(self) -> bool:
+        return self.spec.kind is RunKind.SESSION
+
+    @property
+    def is_update(self) -> bool:
+        return self.spec.kind is RunKind.UPDATE
 
 
 def restarts_used(run: Run) -> int:

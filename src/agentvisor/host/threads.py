@@ -447,6 +447,7 @@ class Threads:
         async def has_ended() -> bool:
             run = await self._glance(thread_id, run_id)
             if run is None or run.rolled_back:
+                await self._reader.describe(thread_id)  # or is it the thread that is gone?
                 raise _no_run(thread_id, run_id)
             return run.status.terminal
 
@@ -468,10 +469,10 @@ class Threads:
         """Return once the run has ended and its webhook, where it has one, has heard of that or was given up."""
 
         async def is_told() -> bool:
-            run = await self._glance(thread_id, run_id)
-            return run is None or (run.status.terminal and run.told)
+            thread = await self._sketch(thread_id)
+            run = thread.runs.get(run_id)
+            return run_id not in thread.notices and (run is None or run.status.terminal)
 
-        await self.wait_run(thread_id, run_id)
         await self._until(run_id, is_told)
 
     async def _until(self, run_id: RunId, holds: Callable[[], Awaitable[bool]]) -> None:
@@ -497,11 +498,12 @@ class Threads:
 
     async def _glance(self, thread_id: ThreadId, run_id: RunId) -> Run | None:
         """The run without its input and output; None where the thread has none of that id."""
+        return (await self._sketch(thread_id)).runs.get(run_id)
+
+    async def _sketch(self, thread_id: ThreadId) -> Thread:
+        """The thread without its checkpoints, and its runs without their inputs."""
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
-        run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
-        if run is None:
-            await self._reader.describe(thread_id)
-        return run
+        return await self._reader.state(thread_id, asked)
 
     def attempt_ended(self, run_id: RunId) -> None:
         """A hint from this host's attempts: waiting for the run is worth a look."""

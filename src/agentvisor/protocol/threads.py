@@ -60,12 +60,25 @@ def action_of(message: run_pb2.CancelRun) -> CancelAction:
     return CancelAction(message.action or CancelAction.INTERRUPT)
 
 
+def without_supersteps(spec: RunSpec) -> RunSpec:
+    """What stays of an update's specification once it has ended: what it has made is in the thread."""
+    message = run_pb2.RunSpec.FromString(spec.body)
+    message.ClearField("supersteps")
+    return spec_from_message(message)
+
+
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
     """A run; without `whole` its input, command and output are left out, of a bare one more."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
     whole = whole and not run.bare
     if not whole:
-        for name in ("input", "command", "context", *(("config", "kwargs", "metadata") if run.bare else ())):
+        for name in (
+            "input",
+            "command",
+            "context",
+            "supersteps",
+            *(("config", "kwargs", "metadata") if run.bare else ()),
+        ):
             spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     return run_pb2.Run(
         spec=spec,
@@ -79,7 +92,6 @@ def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
         cancel_requested=run.cancel_requested,
         paused=run.paused,
         rolled_back=run.rolled_back,
-        untold=not run.told,
     )
 
 
@@ -96,7 +108,6 @@ def run_from_message(message: run_pb2.Run) -> Run:
         cancel_requested=message.cancel_requested,
         paused=message.paused,
         rolled_back=message.rolled_back,
-        told=not message.untold,
     )
 
 
@@ -154,10 +165,9 @@ def thread_to_message(
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
         message.active.CopyFrom(_active_to_message(thread.active))
-    if is_whole:
-        if thread.before is not None:
-            message.before.CopyFrom(before_to_message(thread.before, thread.store))
-        message.notices.extend(notice_to_message(one) for one in thread.notices.values())
+    message.notices.extend(notice_to_message(one) for one in thread.notices.values())
+    if is_whole and thread.before is not None:
+        message.before.CopyFrom(before_to_message(thread.before, thread.store))
     return message
 
 

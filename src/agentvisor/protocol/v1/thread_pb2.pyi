@@ -97,7 +97,7 @@ class Thread(_message.Message):
 
     @_builtins.property
     def before(self) -> Global___Before:
-        """Neither is sent to readers."""
+        """Readers are not sent it."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Notice]: ...
