@@ -9,19 +9,24 @@ REST := not slow and (flow or thorough)
 # CrewAI has an environment of its own: its releases do not go together with those of google-adk and with pydantic's.
 CREWAI := .venv-crewai
 CREWAI_STAMP := $(CREWAI)/.installed
+# So has the LangGraph server that ours is compared with.
+ORACLE := .venv-oracle
+ORACLE_STAMP := $(ORACLE)/.installed
 # LangGraph's JavaScript client, and agent-chat-ui with what builds it: for tests alone.
 NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.installed
 # Two workers: the machines that run this have two cores.
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest test-crewai demo proto bench bench-recovery torture effects-torture clean
+.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture clean
 
 help:
-	@echo "make setup    create .venv, and .venv-crewai (1 GB), with all that developing needs"
+	@echo "make setup    create .venv, .venv-crewai (1 GB) and .venv-oracle, with all that developing needs"
 	@echo "make check    lint, types, import contracts, fresh protocol, fast tests: under a minute"
 	@echo "make test     what CI runs: check, then the tests on real servers with real kills"
 	@echo "make test-crewai  the part of make test that needs CrewAI, in an environment of its own (1 GB)"
+	@echo "make test-oracle  the part of make test that compares the HTTP API with the LangGraph server"
+	@echo "make test-openapi  many generated requests to every route, where make test sends few"
 	@echo "make test-lowest  the frameworks' tests with the oldest version of each that is supported"
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
 	@echo "make proto    generate the protocol from proto/"
@@ -30,8 +35,8 @@ help:
 	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
-# After it nothing asks the network again, the tests of CrewAI included.
-setup: $(STAMP) $(CREWAI_STAMP) $(NPM_STAMPS)
+# After it nothing asks the network again, the tests of CrewAI and those with the LangGraph server included.
+setup: $(STAMP) $(CREWAI_STAMP) $(ORACLE_STAMP) $(NPM_STAMPS)
 
 # The stamp is newer than pyproject.toml once everything is installed, so that nothing is asked of the network again.
 $(STAMP): pyproject.toml
@@ -54,7 +59,7 @@ check: lint
 # Native tracebacks: pytest's own parse the source, and CPython 3.11 aborts ("AST constructor recursion depth mismatch")
 # where another thread of the test, a host's, prints a traceback at that moment. The run would end at its first failure.
 # What fails beside others has to pass three times alone (docs/decisions/0011).
-test: check $(NPM_STAMPS)
+test: check $(ORACLE_STAMP) $(NPM_STAMPS)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "$(REST)" --tb=native || $(BIN)/python scripts/run_alone.py $$?
 	$(MAKE) test-crewai
 
@@ -69,6 +74,21 @@ test-crewai: $(STAMP) $(CREWAI_STAMP)
 	$(BIN)/basedpyright --project pyright-crewai.json
 	$(CREWAI)/bin/python -m pytest -q -n $(JOBS) --dist loadfile --tb=native -o cache_dir=$(CREWAI)/.pytest_cache \
 		tests/_crewai tests/flow/test_runner_contract.py
+
+$(ORACLE_STAMP): tests/oracle/requirements.txt
+	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }
+	@test -x $(ORACLE)/bin/python || $(PYTHON) -m venv $(ORACLE)
+	$(ORACLE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/oracle/requirements.txt
+	@touch $@
+
+test-oracle: $(STAMP) $(ORACLE_STAMP)
+	$(BIN)/pytest -q tests/oracle
+
+# How many requests to each route.
+EXAMPLES ?= 200
+
+test-openapi: $(STAMP)
+	OPENAPI_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q --timeout 3600 tests/host/http/test_flow_openapi.py
 
 # The oldest supported frameworks, in an environment of their own: what the bounds in pyproject.toml promise.
 LOWEST := .venv-lowest
@@ -131,4 +151,5 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv $(LOWEST) $(LOWEST_CREWAI) $(CREWAI) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) $(LOWEST_CREWAI) $(CREWAI) $(ORACLE) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis \
+		.import_linter_cache build dist

@@ -24,6 +24,11 @@ def test_the_configuration_page_is_fresh() -> None:
     subprocess.run([sys.executable, script, "--check"], check=True)
 
 
+def test_the_compatibility_page_lists_what_the_comparison_with_langgraphs_server_does() -> None:
+    script = ROOT / "scripts" / "generate_compatibility_page.py"
+    subprocess.run([sys.executable, script, "--check"], check=True)
+
+
 def test_a_setting_that_nothing_reads_is_said_to_be_not_in_force() -> None:
     code = "\n".join(file.read_text() for file in (ROOT / "src").rglob("*.py") if file.name != "config_tree.py")
     unread = {path for path in SETTINGS if not re.search(rf"\.{path.rpartition('.')[2]}\b", code)}

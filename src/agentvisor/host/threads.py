@@ -54,7 +54,7 @@ from agentvisor.host.workflow.refusals import refusal, was_dropped
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.reads import KEYWORDS
+from agentvisor.protocol.reads import KEYWORDS, metadata_term
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
@@ -67,8 +67,7 @@ _POLL = 0.02
 _POLL_MOST = 1.0
 _LOOK = 0.2
 """Between looks at a run; of an end on this host its attempt tells at once, and each look costs a workflow task."""
-_FILTER_KEY = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f]{0,150}")
+_FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +332,17 @@ class Threads:
     async def search(
         self,
         *,
-        metadata: Mapping[str, str],
+        metadata: Mapping[str, str | float | bool],
         status: str | None,
         ids: Sequence[ThreadId] | None,
         limit: int,
         offset: int,
         agent: str | None = None,
     ) -> list[ThreadId]:
-        """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
+        """Thread ids by Temporal's visibility, newest first; it lags by milliseconds.
+
+        `InvalidInput` for metadata that is too long for the index.
+        """
         terms = self._ours()
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
@@ -350,12 +352,7 @@ class Threads:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         if len(metadata) > KEYWORDS:
             raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
-        for key, value in metadata.items():
-            if not _FILTER_KEY.fullmatch(key):
-                raise InvalidInput(
-                    f"metadata key {key[:80]!r} cannot be searched: use letters, digits, _ . : -", field=key
-                )
-            terms.append(f"AgentVisorMetadata = '{_plain(f'{key}={value}')}'")
+        terms += [f"AgentVisorMetadata = '{_term(key, value)}'" for key, value in metadata.items()]
         return [one for one, _ in await self._listed(terms, limit + offset)][offset:]
 
     async def interrupted(self, until: datetime | None, limit: int) -> list[tuple[ThreadId, datetime]]:
@@ -589,9 +586,16 @@ _NONE = "-"
 """Names no run: every run comes without its input and output."""
 
 
+def _term(key: str, value: str | float | bool) -> str:  # noqa: FBT001 - a value of JSON
+    term = metadata_term(key, value)
+    if term is None:
+        raise InvalidInput(f"metadata {key[:80]!r} cannot be searched: it is too long for the index", field=key)
+    return _plain(term)
+
+
 def _plain(text: str) -> str:
     if not _FILTER_VALUE.fullmatch(text):
         raise InvalidInput(
-            f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 150 at most"
+            f"{text[:80]!r} cannot be searched: no quotes, backslashes or control characters, 200 at most"
         )
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
@@ -29,8 +30,15 @@ RUNS_BYTES = 300_000
 CONFIG_BYTES = 8_000
 """Of the caller's configuration of such a run."""
 
-KEYWORD_BYTES = 200
 KEYWORDS = 20
+KEYWORD_BYTES = 200
+"""Terms of one thread in Temporal's index, and bytes of each."""
+KEYWORDS_BYTES = 1_900
+"""Of all of them, as JSON: Temporal ends a workflow that gives more than 2 KB (limit.searchAttributesSizeOfValue)."""
+_FIRST = ("graph_id", "assistant_id")
+"""Clients search by these: they must not fall off where there is much else."""
+_AMBIGUOUS = re.compile(r"=.*|true|false|-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.DOTALL)
+_UNSAFE = re.compile(r"[^a-z0-9_.:/@+=,;() -]|\A | \Z")
 
 
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
@@ -241,19 +249,52 @@ def named_for(metadata: bytes, spec: run_pb2.RunSpec) -> bytes:
 
 
 def keywords(metadata: bytes) -> list[str]:
-    """`key=value` of the scalar metadata, for Temporal's search; bounded, since each is an indexed term."""
+    """The scalar metadata as terms for Temporal's search; bounded, since each is an indexed term."""
     found: list[str] = []
-    for key, value in sorted(Struct.FromString(metadata).fields.items()):
+    size = 0
+    fields = Struct.FromString(metadata).fields
+    for key in sorted(fields, key=lambda key: (key not in _FIRST, key)):
+        value = fields[key]
         match value.WhichOneof("kind"):
             case "string_value":
-                text = value.string_value
+                term = metadata_term(key, value.string_value)
             case "number_value":
-                text = json.dumps(int(value.number_value) if value.number_value.is_integer() else value.number_value)
+                term = metadata_term(key, value.number_value)
             case "bool_value":
-                text = json.dumps(value.bool_value)
+                term = metadata_term(key, value.bool_value)
             case _:
                 continue
-        keyword = f"{key}={text}"
-        if len(keyword.encode()) <= KEYWORD_BYTES:
-            found.append(keyword)
-    return found[:KEYWORDS]
+        if term is None:
+            continue
+        size += len(term) + 4  # its quotes, a comma and a space
+        if size > KEYWORDS_BYTES or len(found) == KEYWORDS:
+            break
+        found.append(term)
+    return found
+
+
+def metadata_term(key: str, value: str | float | bool) -> str | None:  # noqa: FBT001 - a value of JSON
+    """`key=value`, the term by which metadata is searched; None where it is too long to be indexed.
+
+    No two values have the same one. A text that could be taken for a number or a boolean has another `=` before it.
+    Temporal's index folds case and cuts off space at the ends, and a query has quotes: `^a` is an A, and what is not
+    plain is written as its bytes, `%27`.
+    """
+    match value:
+        case str():
+            text = f"={value}" if _AMBIGUOUS.fullmatch(value) else value
+        case bool() | int():
+            text = json.dumps(value)
+        case float():
+            text = json.dumps(int(value) if value.is_integer() else value)
+    if len(key) + len(text) >= KEYWORD_BYTES:
+        return None
+    term = f"{_UNSAFE.sub(_written, key).replace('=', '%3d')}={_UNSAFE.sub(_written, text)}"
+    return term if len(term) <= KEYWORD_BYTES else None
+
+
+def _written(unsafe: re.Match[str]) -> str:
+    character = unsafe[0]
+    if "A" <= character <= "Z":
+        return f"^{character.lower()}"
+    return "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -14,6 +14,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 
 class State(TypedDict, total=False):

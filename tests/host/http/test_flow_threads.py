@@ -113,10 +113,6 @@ async def test_a_search_is_paged_sorted_and_selected(sdk: LangGraphClient, http:
 @pytest.mark.parametrize(
     "body, says",
     [
-        ({"metadata": {"a": "x' OR 1=1"}}, "cannot be searched"),
-        ({"metadata": {"a b'": 1}}, "cannot be searched"),
-        ({"metadata": {"a": {"b": 1}}}, "metadata.a"),
-        ({"values": {"a": 1}}, "values is not supported"),
         ({"select": ["nope"]}, "threads have no nope"),
         ({"status": "nope"}, "status"),
     ],
@@ -132,7 +128,7 @@ async def test_agents_are_assistants(sdk: LangGraphClient, http: httpx.AsyncClie
     assert found["assistant_id"] == assistant_id("asking")
     assert await sdk.assistants.get(found["assistant_id"]) == found
     page = await http.post("/assistants/search", json={"limit": 2, "sort_by": "name", "sort_order": "asc"})
-    assert [one["name"] for one in page.json()] == ["asking", "deltas"]
+    assert [one["name"] for one in page.json()] == sorted(NAMES)[:2]
     assert (page.headers["x-pagination-total"], page.headers["x-pagination-next"]) == (str(len(NAMES)), "2")
     with pytest.raises(NotFoundError):
         await sdk.assistants.get(str(uuid.uuid4()))

@@ -31,6 +31,7 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
+from agentvisor.host.http.documented import ERRORS, document
 from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.run_events import RunEvents
@@ -100,6 +101,7 @@ def create_app(
         version=version,
         description="Durable threads and runs of agents: the API of the LangGraph server.",
         lifespan=lifespan,
+        responses=ERRORS,
     )
     app.state.services = services
     errors.install(app)
@@ -122,6 +124,7 @@ def create_app(
     )
     for one in routes:
         app.include_router(one.router)
+    document(app)
     _guard(app, config, callers)
     return app
 

@@ -76,7 +76,9 @@ class ThreadSearch(ThreadFilter):
     sort_by: SortBy | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
-    extract: dict[str, str] | None = None
+    extract: dict[str, str] | None = Field(
+        default=None, description="Name to path, e.g. values.messages[-1]; ten at most. Shown as `extracted`."
+    )
 
 
 class ThreadCopy(Body):

@@ -53,7 +53,7 @@ def with_questions(state: dict[str, Json], thread: Thread) -> dict[str, Json]:
 
 def with_terms(state: dict[str, Json], thread: Thread) -> dict[str, Json]:
     """The state of a graph, with what its interrupts have no room for: kind, schema and deadline."""
-    noted = thread.store.interrupts.noted
+    noted = {id_: one for asks in of_all(thread.store) for id_, one in asks.interrupts.noted.items()}
     return _with_terms(state, noted) if noted else state
 
 

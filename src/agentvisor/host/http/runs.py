@@ -19,8 +19,9 @@ from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import RunCreate
 from agentvisor.host.http.run_start import canceller, start, streaming, waiting
 from agentvisor.host.http.run_stream import RunReader
+from agentvisor.host.http.selecting import selected
 from agentvisor.host.http.services import Served, Services
-from agentvisor.host.http.shapes import modes_of, run_json
+from agentvisor.host.http.shapes import RUN_FIELDS, modes_of, run_json
 from agentvisor.host.http.sse import HEADERS, ServerEvent, wire
 from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import ALL
@@ -60,11 +61,12 @@ async def list_runs(
     select: Annotated[list[str] | None, Query()] = None,
 ) -> JsonResponse:
     """The thread's runs, newest first."""
+    fields = selected(select, RUN_FIELDS, "runs")
     thread = await services.threads.get(thread_id)
     shown = [run for run in reversed(thread.runs.values()) if run.is_agent and not run.rolled_back]
     runs = [run_json(thread_id, run) for run in shown]
     found = [run for run in runs if status is None or run["status"] == status][offset : offset + limit]
-    return JsonResponse([{name: value for name, value in run.items() if not select or name in select} for run in found])
+    return JsonResponse([{name: run[name] for name in fields} for run in found])
 
 
 @router.get("/{run_id}")

@@ -53,6 +53,12 @@ def run_error(run: Run) -> Json:
     return {"error": run.error_type, "message": run.error_message}
 
 
+RUN_FIELDS = (
+    "run_id", "thread_id", "assistant_id", "created_at", "updated_at", "status", "metadata", "kwargs",
+    "multitask_strategy", "error", "attempts",
+)  # fmt: skip
+
+
 def run_json(thread_id: str, run: Run) -> dict[str, Json]:
     """A Run; `attempts` and `error` are ours."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
