@@ -19,7 +19,14 @@ from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
-from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
+from agentvisor.guest.runners.langgraph_graph import (
+    Graph,
+    graph_of,
+    interrupts_of,
+    names,
+    with_our_checkpointer,
+    with_our_store,
+)
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
 from agentvisor.guest.runners.langgraph_resume import invocation
@@ -66,7 +73,7 @@ class _Run:
     async def run(self, agent: object) -> Outcome:
         config = config_of(self._task)
         async with AsyncExitStack() as stack:
-            graph = with_our_checkpointer(await graph_of(agent, config, stack))
+            graph = with_our_store(with_our_checkpointer(await graph_of(agent, config, stack)))
             projector = Projector(self._channel.call, names(graph.stream_channels_asis))
             drained = False
             try:

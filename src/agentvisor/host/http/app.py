@@ -20,6 +20,7 @@ from agentvisor.host.http import (
     state,
     stateless,
     storage,
+    store,
     thread_state,
     threads,
     threads_copy,
@@ -27,6 +28,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.services import Afterwards, Prune, Services
+from agentvisor.host.items import Items
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -44,6 +46,7 @@ def create_app(
     *,
     prune: Prune,
     call: Call,
+    items: Items,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -57,6 +60,7 @@ def create_app(
         config: agents, limits, key.
         prune: leaves the newest checkpoint of every namespace of a thread.
         call: answers requests of clients outside of runs.
+        items: the store beside threads.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -68,6 +72,7 @@ def create_app(
         streams=streams,
         prune=prune,
         call=call,
+        items=items,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -102,6 +107,7 @@ def create_app(
         runs,
         stateless,
         interrupts,
+        store,
     )
     for one in routes:
         app.include_router(one.router)

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.config import Config
+from agentvisor.host.items import Items
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -70,6 +71,8 @@ class Services:
     """Leaves the newest checkpoint of every namespace of a thread."""
     call: Call
     """Writes into threads on which no run is active."""
+    items: Items
+    """The store beside threads."""
     config: Config
     version: str
     grpc: str | None
