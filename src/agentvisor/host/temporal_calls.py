@@ -9,6 +9,7 @@ from datetime import timedelta
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
+    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
@@ -100,13 +101,17 @@ async def ask(client: Client, workflow_id: str, name: str, argument: bytes) -> b
                 name, argument, result_type=bytes, rpc_timeout=_TIMEOUT, reject_condition=_NOT_OPEN
             )
         except WorkflowQueryRejectedError as error:
-            raise NotFound(f"{workflow_id} does not exist") from error
+            # It went to the execution that was the current one, and has just been continued by another.
+            if error.status is not WorkflowExecutionStatus.CONTINUED_AS_NEW:
+                raise NotFound(f"{workflow_id} does not exist") from error
+            failed: Exception = error
         except WorkflowQueryFailedError as error:
             raise Internal(f"{workflow_id} could not answer {name}: {error.message}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise NotFound(f"{workflow_id} does not exist") from error
-            if asyncio.get_running_loop().time() >= until:
-                raise Unavailable(f"Temporal, or the hosts of its queue, did not answer {name}: {error}") from error
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failed = error
+        if asyncio.get_running_loop().time() >= until:
+            raise Unavailable(f"Temporal, or the hosts of its queue, did not answer {name}: {failed}") from failed
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)

@@ -64,7 +64,7 @@ async def test_a_namespace_without_items_is_not_listed_and_takes_items_again(sdk
 
 
 @pytest.mark.parametrize(
-    ("condition", "numbers"),
+    "condition, numbers",
     [
         ({"n": 1}, [1]),
         ({"n": {"$eq": 1}}, [1]),
@@ -135,7 +135,7 @@ async def test_namespaces_are_matched_at_both_ends_and_cut(sdk: LangGraphClient)
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "says"),
+    "method, path, body, says",
     [
         ("PUT", "items", {"namespace": [], "key": "k", "value": {}}, "namespace"),
         ("PUT", "items", {"namespace": ["a.b"], "key": "k", "value": {}}, "'a.b'"),
