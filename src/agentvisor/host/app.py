@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from time import time
 from uuid import uuid4
 
 import structlog
@@ -20,6 +21,7 @@ from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.shelf import ShelfSettings
 from agentvisor.core.thread import Settings
+from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
@@ -147,9 +149,9 @@ async def running_host(
             threads,
             streams,
             config,
-            prune=sessions.prune,
-            call=sessions.call,
+            outside=sessions,
             items=items,
+            assistants=Assistants(shelves, _assistant_defaults(config)),
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
@@ -243,6 +245,10 @@ def _defaults(config: Config) -> ThreadDefaults:
 def _shelf_defaults(config: Config) -> ShelfDefaults:
     settings = ShelfSettings(max_bytes=config.storage.max_state, erase_after_ms=_ms(config.store.erase_after))
     return ShelfDefaults(config.temporal.task_queue, settings, config.store.most_searched)
+
+
+def _assistant_defaults(config: Config) -> AssistantDefaults:
+    return AssistantDefaults(tuple(config.agents), int(time() * 1000), config.storage.max_record)
 
 
 def _item_limits(config: Config) -> ItemLimits:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from agentvisor.host.assistants import Assistants
 from agentvisor.host.config import Config
+from agentvisor.host.http import assistants as assistant_routes
 from agentvisor.host.http import (
-    assistants,
     errors,
     interrupts,
     meta,
@@ -27,9 +28,9 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
-from agentvisor.host.http.services import Afterwards, Prune, Services
+from agentvisor.host.http.services import Afterwards, Outside, Services
 from agentvisor.host.items import Items
-from agentvisor.host.state_changes import Call
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -44,9 +45,9 @@ def create_app(
     streams: RunStreams,
     config: Config,
     *,
-    prune: Prune,
-    call: Call,
+    outside: Outside,
     items: Items,
+    assistants: Assistants,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -58,9 +59,9 @@ def create_app(
         door: the way to threads.
         streams: events of the runs that live on this host.
         config: agents, limits, key.
-        prune: leaves the newest checkpoint of every namespace of a thread.
-        call: answers requests of clients outside of runs.
+        outside: writes into threads outside of runs.
         items: the store beside threads.
+        assistants: agents with configs of their own.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -70,9 +71,10 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
-        prune=prune,
-        call=call,
+        events=RunEvents(door, streams),
+        outside=outside,
         items=items,
+        assistants=assistants,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -98,7 +100,7 @@ def create_app(
     routes = (
         meta,
         metrics,
-        assistants,
+        assistant_routes,
         threads,
         threads_copy,
         storage,

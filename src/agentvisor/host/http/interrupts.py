@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 
+from agentvisor.core.assistants import system_assistant
 from agentvisor.core.deadlines import asking_run
 from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import ThreadId
@@ -130,19 +132,23 @@ async def _answer(
     asker = asking_run(found.thread, found.open[next(iter(answers))].interrupt)
     if asker is None and body.assistant_id is None:
         raise InvalidInput(f"no run of thread {thread_id} tells which agent goes on: name it", field="assistant_id")
-    config, context = body.config, body.context
+    config, context, assistant = body.config, body.context, None
     if asker is not None:
         asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, asker.run_id)).spec.body)
         if config is None and asked.config:
             config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    assistant_id = body.assistant_id or (asker.spec.agent if asker is not None else "")
+        if body.assistant_id is None:
+            # As it was when the run that asks was accepted: its config holds what the assistant brought.
+            system = system_assistant(asker.spec.agent, 0)
+            assistant = replace(system, assistant_id=asked.assistant_id or system.assistant_id)
+    agent = asker.spec.agent if asker is not None else ""
     run = RunCreate(
-        assistant_id=assistant_id,
+        assistant_id=body.assistant_id or agent,
         command=Command(resume=answers),
         config=config,
         context=context,
         metadata=body.metadata,
     )
-    started = await start(services, run, thread_id)
+    started = await start(services, run, thread_id, assistant=assistant)
     return JsonResponse(run_json(thread_id, started.run), headers=started.headers())

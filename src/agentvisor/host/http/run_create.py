@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from agentvisor.core.assistants import Assistant, merged_config, system_assistant
 from agentvisor.core.errors import InvalidInput, ValueTooLarge
 from agentvisor.core.ids import Namespace
 from agentvisor.host.config import Config
-from agentvisor.host.http.agents import assistant_id
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.run_config import check_command, check_config, configured_checkpoint
 from agentvisor.protocol.metadata import metadata_to_struct
@@ -135,19 +135,25 @@ def check(run: RunCreate, thread_id: str | None) -> None:
         )
 
 
-def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
-    """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`."""
+def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | None = None) -> run_pb2.RunSpec:
+    """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`.
+
+    What the assistant brings is written into it: another version of it changes nothing for a run that was accepted.
+    """
+    assistant = assistant or system_assistant(agent, 0)
+    run_config, context = merged_config(assistant, run.config, run.context)
+    metadata = {name: value for name, value in assistant.metadata.items() if name != "created_by"}
     temporal, restart = config.temporal, config.temporal.run_restart
     spec = run_pb2.RunSpec(
         run_id=str(uuid4()),
         agent=agent,
-        assistant_id=assistant_id(agent),
+        assistant_id=assistant.assistant_id,
         kind=run_pb2.RUN_KIND_AGENT,
         input=_json(run.input),
         command=_json(run.command.model_dump(exclude_unset=True) if run.command else None),
-        config=_json(run.config),
-        context=_json(run.context),
-        metadata=metadata_to_struct(run.metadata or {}),
+        config=_json(run_config),
+        context=_json(context),
+        metadata=metadata_to_struct({**metadata, **(run.metadata or {})}),
         stream_modes=sorted({"messages" if mode == "messages-tuple" else mode for mode in run.modes}),
         stream_subgraphs=run.stream_subgraphs,
         durability=_durability(run),
@@ -170,7 +176,13 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),
         abandons=run.on_interrupt == "abandon",
-        kwargs=encode({"stream_mode": [*run.modes], "stream_resumable": run.stream_resumable}),
+        kwargs=encode(
+            {
+                "stream_mode": [*run.modes],
+                "stream_resumable": run.stream_resumable,
+                "assistant_version": assistant.version,
+            }
+        ),
     )
     _check_size(spec, config.storage.max_input)
     return spec

@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agentvisor.core.answering import CHANGED
+from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, CheckpointId, RunId, ThreadId
 from agentvisor.core.runs import Run
-from agentvisor.host.http.agents import agent_of, assistant_id
+from agentvisor.host.http.agents import require_agent, runnable_assistant
 from agentvisor.host.http.answers import answered_by, resume_of
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_interrupts import Look, look
@@ -40,14 +41,28 @@ class Started:
         return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
 
 
-async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, stateless: bool = False) -> Started:
-    """Record the run. Nothing is created where the request is refused."""
-    agent = agent_of(services, body.assistant_id)
+async def start(
+    services: Services,
+    body: RunCreate,
+    thread_id: ThreadId,
+    *,
+    stateless: bool = False,
+    assistant: Assistant | None = None,
+) -> Started:
+    """Record the run. Nothing is created where the request is refused.
+
+    `assistant`: the one to run as, where that is not the current version of the one that the body names.
+    """
+    if assistant is None:
+        assistant = await runnable_assistant(services, body.assistant_id)
+    else:
+        require_agent(services, assistant)
+    agent = assistant.graph_id
     check(body, None if stateless else thread_id)
-    spec = spec_of(body, agent, services.config)
+    spec = spec_of(body, agent, services.config, assistant)
     if spec.checkpoint_id:
         await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
-    thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
+    thread_metadata = {"graph_id": agent, "assistant_id": assistant.assistant_id}
     create = stateless or body.if_not_exists == "create"
     recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
     # The thread answers without the run's input: the caller is shown the run as it was asked for.

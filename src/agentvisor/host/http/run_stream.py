@@ -7,9 +7,7 @@ on with what comes, and gives the final values.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agentvisor.core.errors import AgentVisorError
@@ -44,20 +42,14 @@ class RunReader:
 
     async def events(self) -> AsyncGenerator[ServerEvent]:
         """Everything from the run's start, or from after what the client has, to the end."""
-        streams = self.services.streams
-        streams.open(self.run_id)
-        ending = asyncio.create_task(self._until_ended(), name=f"end of run {self.run_id}")
-        try:
-            async for event in self._tape():
-                yield event
-            for event in await self._final(await ending):
-                yield event
-        except AgentVisorError as error:
-            yield ServerEvent("error", encode(failure(error)))
-        finally:
-            ending.cancel()
-            with suppress(asyncio.CancelledError, AgentVisorError):
-                await ending
+        async with self.services.events.following(self.thread_id, self.run_id) as ending:
+            try:
+                async for event in self._tape():
+                    yield event
+                for event in await self._final(await ending):
+                    yield event
+            except AgentVisorError as error:
+                yield ServerEvent("error", encode(failure(error)))
 
     async def rest(self, run: Run) -> AsyncGenerator[ServerEvent]:
         """What a client that was cut off has missed of a run that has ended."""
@@ -66,17 +58,6 @@ class RunReader:
             yield event
         for event in await self._final(run):
             yield event
-
-    async def _until_ended(self) -> Run:
-        """The run once its end is durable; that ends its tape, as the loss of its thread does."""
-        try:
-            run = await self.services.threads.wait_run(self.thread_id, self.run_id)
-        except Exception:
-            self.services.streams.close(self.run_id)
-            raise
-        # Not where this reader leaves: the run goes on, and so does its tape.
-        self.services.streams.close(self.run_id)
-        return run
 
     async def _tape(self) -> AsyncGenerator[ServerEvent]:
         adds_up = "messages" in self.modes and "messages-tuple" not in self.modes
