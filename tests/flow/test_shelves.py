@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from tests.flow.test_delete_canary import in_temporal
+from tests.flow.test_delete_canary import DELETE, in_temporal
+from tests.support.proxy import LIST, proxy_to
 from tests.support.shelving import ShelfHost, new_deployment, shelf_host
 from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
@@ -38,14 +40,18 @@ async def test_two_hosts_write_through_many_compactions_and_nothing_is_lost(temp
         assert sorted(found) == sorted(f"all/{name}{number}" for name in "abc" for number in range(25))
 
 
-async def test_a_new_namespace_is_found_at_once_by_another_host(temporal: str) -> None:
-    deployment, owner = new_deployment(), uuid4().hex
-    async with shelf_host(temporal, deployment) as one, shelf_host(temporal, deployment) as other:
-        for number in range(30):
-            await one.put(["users", str(number)], "k", {"n": number}, owner=owner)
-            assert await other.get(["users", str(number)], "k", owner=owner) == {"n": number}
-            assert f"users/{number}/k" in await other.search(["users", str(number)], owner=owner)
-            assert ["users", str(number)] in await other.namespaces(["users"], owner=owner)
+async def test_a_new_namespace_is_found_at_once_by_another_host_whose_list_lags_behind(temporal: str) -> None:
+    deployment = new_deployment()
+    async with proxy_to(temporal) as proxy, shelf_host(temporal, deployment) as one:
+        lagging = proxy.stale(LIST)
+        async with shelf_host(proxy.address, deployment) as other:
+            assert await other.search([]) == {}
+            assert await other.search(["users"]) == {}
+            for number in range(3):
+                await one.put(["users", str(number)], "k", {"n": number})
+                assert sorted(await other.search(["users"])) == [f"users/{each}/k" for each in range(number + 1)]
+                assert await other.namespaces([]) == [["users", str(each)] for each in range(number + 1)]
+            assert lagging.caught > 6
 
 
 async def test_owners_do_not_see_each_others_items(temporal: str) -> None:
@@ -68,19 +74,53 @@ async def test_two_deployments_on_one_temporal_share_nothing(temporal: str) -> N
         assert await other.get(["same"], "k") is None
 
 
-async def test_a_put_into_a_namespace_that_is_being_erased_is_not_erased_with_it(temporal: str) -> None:
+async def test_a_namespace_comes_and_goes(temporal: str) -> None:
     deployment = new_deployment()
     async with shelf_host(temporal, deployment, HASTY) as one, shelf_host(temporal, deployment, HASTY) as other:
+        for number in range(8):
+            await one.put(["n"], "k", {"n": number})
+            assert await other.get(["n"], "k") == {"n": number}
+            assert await other.namespaces(["n"]) == [["n"]]
+            await other.delete(["n"], "k")
+            assert await one.get(["n"], "k") is None
+            assert await one.namespaces(["n"]) == []
 
-        async def comes_and_goes(host: ShelfHost, reader: ShelfHost, namespace: list[str]) -> None:
-            for number in range(8):
-                await host.put(namespace, "k", {"n": number})
-                assert await reader.get(namespace, "k") == {"n": number}
-                assert await reader.namespaces(namespace) == [namespace]
-                await reader.delete(namespace, "k")
-                assert await host.get(namespace, "k") is None
 
-        await gathered(*(comes_and_goes(one, other, [f"n{number}"]) for number in range(3)))
+async def test_a_put_into_a_namespace_that_is_being_erased_is_not_erased_with_it(temporal: str) -> None:
+    async with proxy_to(temporal) as proxy, shelf_host(proxy.address, new_deployment(), HASTY) as host:
+        await host.put(["n"], "k", {"n": 1})
+        erased = proxy.hold(DELETE, times=1_000)
+        await host.delete(["n"], "k")
+        await erased.until_caught()
+        putting = asyncio.create_task(host.put(["n"], "k", {"n": 2}))
+        assert await host.get(["n"], "k") is None
+        assert not (await asyncio.wait([putting], timeout=0.5))[0]  # a change that is acknowledged now would be erased
+        erased.lift()
+        await asyncio.wait_for(putting, 30)
+        await proxy.deliver_held()  # what came to the server late
+        assert await host.get(["n"], "k") == {"n": 2}
+        assert await host.search([]) == {"n/k": {"n": 2}}
+
+
+async def test_readers_find_what_was_there_before_through_every_compaction(temporal: str) -> None:
+    deployment, often = new_deployment(), replace(SMALL, compact_updates=1)
+    async with shelf_host(temporal, deployment, often) as one, shelf_host(temporal, deployment, often) as other:
+        await one.put(["n"], "first", {"n": 0})
+        written = asyncio.Event()
+
+        async def read(host: ShelfHost) -> None:
+            while not written.is_set():
+                assert await host.get(["n"], "first") == {"n": 0}
+
+        async def write() -> None:
+            try:
+                for number in range(80):
+                    await one.put(["n"], f"k{number % 3}", {"n": number})
+            finally:
+                written.set()
+
+        await gathered(write(), *(read(host) for host in (one, other) for _ in range(3)))
+        assert await one.has_compacted("n")
 
 
 async def test_of_two_that_change_the_same_revision_one_is_refused(temporal: str) -> None:

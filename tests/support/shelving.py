@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
+from temporalio import activity
 from temporalio.client import Client
 
 from agentvisor.core.shelf import ShelfName, ShelfSettings
@@ -15,7 +16,14 @@ from agentvisor.host.shelf_places import workflow_id
 from agentvisor.host.shelves import ITEMS, ShelfDefaults, Shelves
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.worker import shelf_worker
+from agentvisor.host.workflow.shelf import ERASE_ACTIVITY
 from agentvisor.protocol.v1 import items_pb2
+
+
+class _Keeper(Eraser):
+    @activity.defn(name=ERASE_ACTIVITY)
+    async def erase(self, request: bytes) -> None:
+        """Whatever is asked for stays."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,16 @@ def new_deployment() -> str:
 
 
 @asynccontextmanager
-async def shelf_host(address: str, deployment: str, settings: ShelfSettings | None = None) -> AsyncGenerator[ShelfHost]:
-    """A host's part that serves the shelves of a deployment, while the context lasts."""
+async def shelf_host(
+    address: str, deployment: str, settings: ShelfSettings | None = None, *, erases: bool = True
+) -> AsyncGenerator[ShelfHost]:
+    """A host's part that serves the shelves of a deployment, while the context lasts.
+
+    `erases=False`: histories stay, so that they can be recorded.
+    """
     client = await connect(address, "default")
     defaults = ShelfDefaults(deployment, settings or ShelfSettings())
     shelves = Shelves(client, defaults)
-    async with shelf_worker(client, Eraser(client, shelves), task_queue=defaults.task_queue):
+    eraser = Eraser(client, shelves) if erases else _Keeper(client, shelves)
+    async with shelf_worker(client, eraser, task_queue=defaults.task_queue):
         yield ShelfHost(client, shelves, Items(shelves, ItemLimits()), deployment)

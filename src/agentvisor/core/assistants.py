@@ -6,21 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
-from uuid import UUID, uuid5
 
 Members = Mapping[str, Any]
 """A JSON object."""
 
-_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-"""LangGraph's, so that its clients find an assistant by the id that they compute."""
-
 UNTITLED = "Untitled"
 CONFIGURABLE = "configurable"
-
-
-def system_id(agent: str) -> str:
-    """The id of the assistant that an agent of the configuration is."""
-    return str(uuid5(_NAMESPACE, agent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +43,6 @@ def decoded(data: bytes) -> Assistant:
     """What `encoded` gave; members that a later version has added are passed over."""
     members = cast("dict[str, Any]", json.loads(data))
     return Assistant(**{name: value for name, value in members.items() if name in Assistant.__dataclass_fields__})
-
-
-def system_assistant(agent: str, started_at_ms: int) -> Assistant:
-    """What an agent of the configuration is as long as nobody has changed it."""
-    return Assistant(
-        system_id(agent),
-        agent,
-        agent,
-        metadata={"created_by": "system"},
-        created_at_ms=started_at_ms,
-        updated_at_ms=started_at_ms,
-        versioned_at_ms=started_at_ms,
-    )
 
 
 @dataclass(frozen=True, slots=True)

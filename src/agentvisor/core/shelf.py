@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from agentvisor.core.errors import Conflict, StateTooLarge
 from agentvisor.core.item_filter import passes
-from agentvisor.core.namespaces import Labels
+from agentvisor.core.item_namespaces import Labels
 
 SHELF_VERSION = 1
 _ITEM_OVERHEAD = 64

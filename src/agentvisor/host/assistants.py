@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import time
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from agentvisor.core.assistants import (
     Assistant,
@@ -19,8 +19,6 @@ from agentvisor.core.assistants import (
     contains,
     decoded,
     next_version,
-    system_assistant,
-    system_id,
 )
 from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLarge, UnknownAgent, ValueTooLarge
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName
@@ -30,6 +28,28 @@ _CURRENT = "assistants"
 _VERSIONS = "assistant_versions"
 _TRIES = 20
 """At an assistant that others change at the same time."""
+
+
+_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+"""LangGraph's, so that its clients find an assistant by the id that they compute."""
+
+
+def system_id(agent: str) -> str:
+    """The id of the assistant that an agent of the configuration is."""
+    return str(uuid5(_NAMESPACE, agent))
+
+
+def system_assistant(agent: str, started_at_ms: int = 0) -> Assistant:
+    """What an agent of the configuration is as long as nobody has changed it."""
+    return Assistant(
+        system_id(agent),
+        agent,
+        agent,
+        metadata={"created_by": "system"},
+        created_at_ms=started_at_ms,
+        updated_at_ms=started_at_ms,
+        versioned_at_ms=started_at_ms,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from agentvisor.core.errors import InvalidInput, ValueTooLarge
 from agentvisor.core.item_filter import check_filter
-from agentvisor.core.namespaces import Labels, item_key, literal_beginning, matches, readable, writable
+from agentvisor.core.item_namespaces import Labels, item_key, literal_beginning, matches, readable, writable
 from agentvisor.core.shelf import Change, ChangeKind, Item, ShelfName
 from agentvisor.host.http.json import decode
 from agentvisor.host.shelves import ITEMS, Shelves

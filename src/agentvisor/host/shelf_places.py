@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from agentvisor.core.namespaces import Labels
+from agentvisor.core.item_namespaces import Labels
 from agentvisor.core.shelf import ShelfName
 
 _PREFIX = "agentvisor/shelf/"

@@ -20,7 +20,7 @@ from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError
 
 from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLarge, Unavailable
-from agentvisor.core.namespaces import Labels
+from agentvisor.core.item_namespaces import Labels
 from agentvisor.core.shelf import Change, ChangeKind, Item, Shelf, ShelfName, ShelfSettings
 from agentvisor.host.shelf_places import LABELS, keyword, keywords, workflow_id
 from agentvisor.host.temporal_calls import Start, ask, send_update

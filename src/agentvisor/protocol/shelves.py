@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.shelf import SHELF_VERSION, Change, ChangeKind, Item, Shelf, ShelfName, ShelfSettings
 from agentvisor.protocol.v1 import items_pb2
 
@@ -22,6 +23,11 @@ def shelf_to_message(shelf: Shelf) -> items_pb2.Shelf:
 
 
 def shelf_from_message(message: items_pb2.Shelf) -> Shelf:
+    """`Unavailable` where a newer version wrote it: the workflow task fails, so that a newer host takes the shelf."""
+    if message.version > SHELF_VERSION:
+        raise Unavailable(
+            f"a shelf is of state version {message.version}, this host knows up to {SHELF_VERSION}: upgrade this host"
+        )
     return Shelf(
         ShelfName(message.kind, message.owner, tuple(message.namespace)),
         {one.key: item_from_message(one) for one in message.items},
@@ -111,5 +117,7 @@ def _kind(message: items_pb2.ShelfChange) -> ChangeKind:
             return ChangeKind.SET
         case "remove":
             return ChangeKind.REMOVE
-        case _:
+        case "touch":
             return ChangeKind.TOUCH
+        case _:
+            raise Unavailable("a newer host has sent a change that this one does not know: upgrade this host")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agentvisor.core.assistants import Assistant, system_id
+from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import NotFound, UnknownAgent
+from agentvisor.host.assistants import system_id
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.times import iso
 from agentvisor.host.render_typed import Json

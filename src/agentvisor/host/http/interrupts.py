@@ -9,10 +9,10 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 
-from agentvisor.core.assistants import system_assistant
 from agentvisor.core.deadlines import asking_run
 from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import ThreadId
+from agentvisor.host.assistants import system_assistant
 from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.answers import not_waiting
 from agentvisor.host.http.bodies_threads import Body
@@ -140,7 +140,7 @@ async def _answer(
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
         if body.assistant_id is None:
             # As it was when the run that asks was accepted: its config holds what the assistant brought.
-            system = system_assistant(asker.spec.agent, 0)
+            system = system_assistant(asker.spec.agent)
             assistant = replace(system, assistant_id=asked.assistant_id or system.assistant_id)
     agent = asker.spec.agent if asker is not None else ""
     run = RunCreate(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from agentvisor.core.assistants import Assistant, merged_config, system_assistant
+from agentvisor.core.assistants import Assistant, merged_config
 from agentvisor.core.errors import InvalidInput, ValueTooLarge
 from agentvisor.core.ids import Namespace
+from agentvisor.host.assistants import system_assistant
 from agentvisor.host.config import Config
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.run_config import check_command, check_config, configured_checkpoint
@@ -86,6 +88,11 @@ class RunCreate(BaseModel):
     )
     langsmith_tracer: JsonObject | None = None
 
+    @cached_property
+    def encoded_input(self) -> bytes:
+        """The input as the thread keeps it."""
+        return b"" if self.input is None else encode(self.input)
+
     @property
     def modes(self) -> list[StreamMode]:
         """The stream modes that were asked for, each once."""
@@ -140,7 +147,7 @@ def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | N
 
     What the assistant brings is written into it: another version of it changes nothing for a run that was accepted.
     """
-    assistant = assistant or system_assistant(agent, 0)
+    assistant = assistant or system_assistant(agent)
     run_config, context = merged_config(assistant, run.config, run.context)
     metadata = {name: value for name, value in assistant.metadata.items() if name != "created_by"}
     temporal, restart = config.temporal, config.temporal.run_restart
@@ -149,7 +156,7 @@ def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | N
         agent=agent,
         assistant_id=assistant.assistant_id,
         kind=run_pb2.RUN_KIND_AGENT,
-        input=_json(run.input),
+        input=run.encoded_input,
         command=_json(run.command.model_dump(exclude_unset=True) if run.command else None),
         config=_json(run_config),
         context=_json(context),
@@ -188,9 +195,18 @@ def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | N
     return spec
 
 
+def check_input(run: RunCreate, limit: int) -> None:
+    """Refuse an input over `storage.max_input`, before anything is asked of anybody."""
+    _check_sizes({"input": len(run.encoded_input)}, limit)
+
+
 def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:
     sizes = {name: len(getattr(spec, name)) for name in ("input", "command", "config", "context")}
     sizes["metadata"] = spec.metadata.ByteSize()
+    _check_sizes(sizes, limit)
+
+
+def _check_sizes(sizes: Mapping[str, int], limit: int) -> None:
     largest = max(sizes, key=sizes.__getitem__)
     total = sum(sizes.values())
     if total > limit:

@@ -15,7 +15,7 @@ from agentvisor.host.http.answers import answered_by, resume_of
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_interrupts import Look, look
 from agentvisor.host.http.outcome import keeping_alive, outcome
-from agentvisor.host.http.run_create import RunCreate, check, spec_of
+from agentvisor.host.http.run_create import RunCreate, check, check_input, spec_of
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
@@ -53,12 +53,13 @@ async def start(
 
     `assistant`: the one to run as, where that is not the current version of the one that the body names.
     """
+    check(body, None if stateless else thread_id)
+    check_input(body, services.config.storage.max_input)
     if assistant is None:
         assistant = await runnable_assistant(services, body.assistant_id)
     else:
         require_agent(services, assistant)
     agent = assistant.graph_id
-    check(body, None if stateless else thread_id)
     spec = spec_of(body, agent, services.config, assistant)
     if spec.checkpoint_id:
         await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
