@@ -22,6 +22,7 @@ from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.shelf import ShelfSettings
 from agentvisor.core.thread import Settings
 from agentvisor.host.assistants import AssistantDefaults, Assistants
+from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
@@ -142,8 +143,10 @@ async def running_host(
             timeout_ms=_ms(timedelta(days=1)),
             items=items.answer,
         )
+        callers = Callers(config.http)
+        stack.push_async_callback(callers.close)
         grpc_address = await stack.enter_async_context(
-            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config), drain.begun.is_set)
+            store_server(sessions.of, config.grpc.host, config.grpc.port, callers, drain.begun.is_set)
         )
         app = create_app(
             threads,
@@ -152,11 +155,12 @@ async def running_host(
             outside=sessions,
             items=items,
             assistants=Assistants(shelves, _assistant_defaults(config)),
+            callers=callers,
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
         )
-        await stack.enter_async_context(serving(app, config.http.host, config.http.port))
+        await stack.enter_async_context(serving(app, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
@@ -338,11 +342,6 @@ def _stopper(task: asyncio.Task[None], drain: Drain) -> Callable[[], None]:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _key(config: Config) -> str | None:
-    key = config.http.operator_key
-    return None if key is None else key.get_secret_value()
 
 
 def _seconds(duration: timedelta) -> float:

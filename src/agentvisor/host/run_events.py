@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.owners import Owner
 from agentvisor.core.runs import Run
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -19,6 +21,12 @@ class RunEvents:
     def __init__(self, threads: Threads, streams: RunStreams) -> None:
         self._threads = threads
         self._streams = streams
+
+    def of(self, owner: Owner) -> RunEvents:
+        """The same for one owner: of other owners' threads no run is followed."""
+        own = copy.copy(self)
+        own._threads = self._threads.of(owner)  # noqa: SLF001 - it is of this class
+        return own
 
     @asynccontextmanager
     async def following(self, thread_id: ThreadId, run_id: RunId) -> AsyncGenerator[asyncio.Task[Run]]:

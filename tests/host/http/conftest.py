@@ -19,6 +19,7 @@ from agentvisor.core.owners import Owner
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.assistants import AssistantDefaults, Assistants
+from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config, load_config
 from agentvisor.host.http.app import create_app
 from agentvisor.host.items import ItemLimits, Items
@@ -76,6 +77,7 @@ async def app_without_temporal(config: Config) -> FastAPI:
     shelves = Shelves(client, ShelfDefaults("queue"))
     items = Items(shelves, ItemLimits())
     assistants = Assistants(shelves, AssistantDefaults(tuple(config.agents), 0))
+    callers = Callers(config.http)
     return create_app(
         door,
         RunStreams(),
@@ -83,6 +85,7 @@ async def app_without_temporal(config: Config) -> FastAPI:
         outside=NoSessions(door),
         items=items,
         assistants=assistants,
+        callers=callers,
         version="1.2.3",
         grpc_address="127.0.0.1:1",
     )

@@ -91,7 +91,7 @@ class RunCreate(BaseModel):
     @cached_property
     def encoded_input(self) -> bytes:
         """The input as the thread keeps it."""
-        return b"" if self.input is None else encode(self.input)
+        return b"" if self.input is None or self.command is not None else encode(self.input)
 
     @property
     def modes(self) -> list[StreamMode]:
@@ -123,7 +123,8 @@ def check(run: RunCreate, thread_id: str | None) -> None:
         raise InvalidInput("on_completion is for runs without a thread", field="on_completion")
     if run.checkpoint is not None and run.checkpoint.thread_id not in (None, thread_id):
         raise InvalidInput("checkpoint.thread_id is another thread", field="checkpoint.thread_id")
-    if run.command is not None and run.input is not None:
+    # agent-chat-ui sends `{}` with its answers: there is nothing in it that a command could do without.
+    if run.command is not None and run.input not in (None, {}):
         raise InvalidInput("input and command exclude each other: give one of them", field="command")
     if run.on_interrupt is not None and run.command is not None:
         raise InvalidInput(

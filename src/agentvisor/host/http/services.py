@@ -13,7 +13,7 @@ import structlog
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from agentvisor.core.errors import AgentVisorError, Internal
+from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.assistants import Assistants
@@ -119,7 +119,13 @@ class Services:
 
     def of(self, owner: Owner) -> Services:
         """The same for one owner."""
-        return replace(self, threads=self.threads.of(owner), outside=self.outside.of(owner), owner=owner)
+        return replace(
+            self,
+            threads=self.threads.of(owner),
+            events=self.events.of(owner),
+            outside=self.outside.of(owner),
+            owner=owner,
+        )
 
 
 def _services(connection: HTTPConnection) -> Services:
@@ -129,5 +135,14 @@ def _services(connection: HTTPConnection) -> Services:
         raise Internal("nobody has checked for whom this request acts")
     return cast("Services", connection.app.state.services).of(owner)
 
+
+def _operators(services: Annotated[Services, Depends(_services)]) -> Services:
+    if services.owner != EVERYONE:
+        raise PermissionRefused("this is the operator's: show http.operator_key")
+    return services
+
+
+Operated = Annotated[Services, Depends(_operators)]
+"""For routes that tell of the host as a whole: an owner's key does not open them."""
 
 Served = Annotated[Services, Depends(_services)]
