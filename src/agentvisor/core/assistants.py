@@ -112,7 +112,8 @@ def merged_config(assistant: Assistant, config: Members | None, context: object)
     said: Members = asked.get(CONFIGURABLE) or {}
     own: Members = cast("Members", context) if isinstance(context, dict) else {}
     merged = {**assistant.config, **asked}
-    brought: Members = assistant.config.get(CONFIGURABLE) or {}
+    configured: Members = assistant.config.get(CONFIGURABLE) or {}
+    brought = {key: value for key, value in configured.items() if key not in _OF_THE_RUN}
     if configurable := {**brought, **own, **said}:
         merged[CONFIGURABLE] = configurable
     if context is not None and not isinstance(context, dict):

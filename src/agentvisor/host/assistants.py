@@ -96,14 +96,15 @@ class Assistants:
         except ValueError:
             raise UnknownAgent(
                 f"{named[:80]!r} is neither the id of an assistant, which is a UUID, nor the name of an agent: "
-                f"{self._listed()}",
+                f"{self.listed()}",
                 agent=named[:80],
             ) from None
 
     def _as_configured(self, assistant_id: str) -> Assistant:
         return system_assistant(self._system[assistant_id], self._defaults.started_at_ms)
 
-    def _listed(self) -> str:
+    def listed(self) -> str:
+        """Which agents there are, in words."""
         names = ", ".join(sorted(self._defaults.agents))
         return (
             f"this host has {names}" if names else "this host has none (agents in agentvisor.yaml, or langgraph.json)"
@@ -112,7 +113,7 @@ class Assistants:
     def check_agent(self, graph_id: str) -> None:
         """Refuse an agent that is not configured."""
         if graph_id not in self._defaults.agents:
-            raise NotFound(f"there is no agent {graph_id[:80]!r}: {self._listed()}", graph_id=graph_id[:80])
+            raise NotFound(f"there is no agent {graph_id[:80]!r}: {self.listed()}", graph_id=graph_id[:80])
 
     async def all(self, owner: str) -> list[Assistant]:
         """Every assistant that the owner has, those of the configuration too."""

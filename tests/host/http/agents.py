@@ -40,6 +40,13 @@ def wait(state: State) -> State:
     return {"log": ["waited"]}
 
 
+def ask_and_wait(state: State) -> State:
+    """At the gate once it is answered."""
+    answer = interrupt("sure?")
+    wait(state)
+    return {"log": [f"answer {answer}"]}
+
+
 def fail(state: State) -> State:
     raise ValueError("boom!")
 
@@ -75,6 +82,7 @@ def see(state: Seen, runtime: Runtime[Context]) -> Seen:
 
 configured = StateGraph(Seen, context_schema=Context).add_node(see).add_edge(START, "see")
 asking = _graph(work, ask)
+asking_at_a_gate = _graph(work, ask_and_wait)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)
 nested = StateGraph(State)

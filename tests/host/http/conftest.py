@@ -33,6 +33,7 @@ from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 AGENTS = Path(__file__).parent / "agents.py"
 NAMES = (
     "asking",
+    "asking_at_a_gate",
     "talking",
     "failing",
     "waiting",

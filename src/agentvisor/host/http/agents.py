@@ -15,6 +15,15 @@ def assistant_id(agent: str) -> str:
     return system_id(agent)
 
 
+def agent_of(services: Services, named: str) -> str:
+    """The agent of the configuration of that name, or whose own assistant has that id; `UnknownAgent` otherwise."""
+    known = services.config.agents
+    found = named if named in known else next((one for one in known if system_id(one) == named.lower()), None)
+    if found is None:
+        raise UnknownAgent(f"there is no agent {named[:80]!r}: {services.assistants.listed()}", agent=named[:80])
+    return found
+
+
 async def assistant(services: Services, named: str) -> Assistant:
     """The caller's assistant of that id, or the one that the agent of that name is; `NotFound` where there is none."""
     try:

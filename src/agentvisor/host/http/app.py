@@ -14,12 +14,15 @@ from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
 from agentvisor.host.http import assistants as assistant_routes
 from agentvisor.host.http import (
+    assistants_graph,
     errors,
     interrupts,
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
+    state_update,
     stateless,
     storage,
     store,
@@ -30,7 +33,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.heads import BoundedHeads
-from agentvisor.host.http.services import Afterwards, Outside, Services
+from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
@@ -55,6 +58,7 @@ def create_app(
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
+    describe: Describe = without_guests,
 ) -> FastAPI:
     """The API of one host.
 
@@ -70,6 +74,7 @@ def create_app(
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
+        describe: what an agent is, as its own code says.
     """
     afterwards = Afterwards()
     services = Services(
@@ -86,6 +91,7 @@ def create_app(
         afterwards=afterwards,
         stopping=stopping,
         heartbeat=heartbeat,
+        describe=describe,
     )
 
     @asynccontextmanager
@@ -105,12 +111,15 @@ def create_app(
         meta,
         metrics,
         assistant_routes,
+        assistants_graph,
         threads,
         threads_copy,
         storage,
         state,
+        state_update,
         thread_state,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
         store,
