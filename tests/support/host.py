@@ -92,12 +92,13 @@ class EngineHost:
         after: float = 0.0,
         webhook: str = "",
         backoff: float = 0.01,
+        kind: RunKind = RunKind.AGENT,
     ) -> RunId:
         """Start a run of a scripted agent; times in seconds."""
         spec = run_pb2.RunSpec(
             run_id=f"r-{uuid4().hex[:12]}",
             agent=agent,
-            kind=run_pb2.RunKind.ValueType(RunKind.AGENT),
+            kind=run_pb2.RunKind.ValueType(kind),
             multitask_strategy=run_pb2.MultitaskStrategy.ValueType(multitask),
             after_ms=int(after * 1000),
             webhook=webhook,

@@ -99,6 +99,8 @@ class RestartPolicy:
 class RunKind(IntEnum):
     AGENT = 1
     SESSION = 2
+    UPDATE = 3
+    """The agent's graph changes the thread's state, as a whole or not at all; nothing of it is run."""
 
 
 class Multitask(IntEnum):
@@ -201,6 +203,14 @@ class Run:
     def due_at_ms(self) -> int:
         """When its turn may come, on Temporal's clock."""
         return self.created_at_ms + self.spec.after_ms
+
+    @property
+    def is_session(self) -> bool:
+        return self.spec.kind is RunKind.SESSION
+
+    @property
+    def is_update(self) -> bool:
+        return self.spec.kind is RunKind.UPDATE
 
 
 def restarts_used(run: Run) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentvisor.core import answering, turns
+from agentvisor.core import answering, turns, updates
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
@@ -197,7 +197,7 @@ class Thread:
         busy = next(iter(self._unfinished()), None)
         if busy is None:
             return
-        if spec.kind is RunKind.SESSION:
+        if spec.kind is not RunKind.AGENT:
             raise Conflict(
                 f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then write",
                 run_id=busy.run_id,
@@ -272,9 +272,10 @@ class Thread:
 
     def session_must_yield(self) -> bool:
         """A run waits behind a session of a client outside: the session ends now."""
-        if self.active is None or self.runs[self.active.run_id].is_agent:
+        if self.active is None or not self.runs[self.active.run_id].is_session:
             return False
-        return bool(self._unfinished()) or any(run.rolled_back for run in self.runs.values())
+        waits = any(not run.is_session and not run.status.terminal for run in self.runs.values())
+        return waits or any(run.rolled_back for run in self.runs.values())
 
     def request_cancel(self, run_id: RunId, now_ms: int, action: CancelAction = CancelAction.INTERRUPT) -> Run:
         """Accept a caller's cancel: kept whatever ends the attempt. `NotFound` for an unknown or finished run."""
@@ -344,7 +345,7 @@ class Thread:
         self._no_attempt()
         # A session lives where its client's calls arrive: it ends with its host, and the client opens another. One that
         # was cancelled before it began (a run came) ends too: it would be cancelled again in the same task, for ever.
-        if consequence.follow is Follow.END or (close.ending in _SESSION_ENDS and not run.is_agent):
+        if consequence.follow is Follow.END or (close.ending in _SESSION_ENDS and run.is_session):
             self._end(run, consequence.status, close, now_ms)
             return Next(Step.FINISHED)
         if run.cancel_requested:  # CANCELKEEP, CANCARRY
@@ -352,7 +353,7 @@ class Thread:
             return Next(Step.FINISHED)
         if consequence.follow is Follow.RESTART:
             delay = restart_delay_ms(run, now_ms)
-            if delay is None or not run.is_agent:
+            if delay is None or run.is_session:
                 self._end(run, consequence.status, close, now_ms)
                 return Next(Step.FINISHED)
             return Next(Step.AGAIN, delay)
@@ -416,7 +417,7 @@ class Thread:
         self._no_attempt()
         if run.cancel_requested:  # CANCARRY
             self._finish(run, RunStatus.INTERRUPTED, now_ms)
-        elif not run.is_agent:
+        elif run.is_session:
             self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
 
     def ended_runs(self) -> list[Run]:
@@ -426,14 +427,17 @@ class Thread:
     def prune_runs(self) -> None:
         """Keep the newest finished runs, as many as the settings say."""
         keep = self.settings.run_history
-        for run in self.ended_runs()[:-keep] if keep > 0 else ():
+        ended = [run for run in self.ended_runs() if run.is_agent]
+        for run in ended[:-keep] if keep > 0 else ():
             del self.runs[run.run_id]
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
         run.updated_at_ms = now_ms
-        if not run.is_agent:
+        if run.is_session:
             del self.runs[run.run_id]
+        elif run.is_update:
+            updates.finished(self.runs, self.store, run, asks=self._asks())
         elif run.attempts:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         if run.rolled_back:
@@ -527,13 +531,18 @@ class Thread:
         return next((run for run in reversed(self.runs.values()) if run.is_agent and not run.rolled_back), None)
 
     @property
+    def last_run(self) -> Run | None:
+        """What has made the thread's state what it is: its agent's last run, or an update of it since."""
+        return updates.last_run(self.runs)
+
+    @property
     def status(self) -> ThreadStatus:
         if self.failure:
             return ThreadStatus.ERROR
         if self._unfinished():
             return ThreadStatus.BUSY
-        last = self.last_agent_run
-        if last is None:
+        last = self.last_run
+        if last is None or last.is_update:
             return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR

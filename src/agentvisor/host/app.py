@@ -22,6 +22,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.external import open_external
@@ -138,6 +139,8 @@ async def running_host(
         grpc_address = await stack.enter_async_context(
             store_server(sessions.of, config.grpc.host, config.grpc.port, callers, drain.begun.is_set)
         )
+        descriptions = Descriptions(guests, config)
+        stack.push_async_callback(descriptions.stop)
         app = create_app(
             threads,
             streams,
@@ -147,6 +150,7 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            describe=descriptions.describe,
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
         await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))

@@ -247,6 +247,11 @@ class GuestConfig(Section):
     max_idle_guests: int = Field(
         default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
     )
+    operation_timeout: Duration = Field(
+        default=timedelta(seconds=60),
+        description="Time budget of what an agent's code does without running: an update of a thread's state, a "
+        "description of its graph.",
+    )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
         default=0,

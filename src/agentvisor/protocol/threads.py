@@ -60,12 +60,25 @@ def action_of(message: run_pb2.CancelRun) -> CancelAction:
     return CancelAction(message.action or CancelAction.INTERRUPT)
 
 
+def without_supersteps(spec: RunSpec) -> RunSpec:
+    """What stays of an update's specification once it has ended: what it has made is in the thread."""
+    message = run_pb2.RunSpec.FromString(spec.body)
+    message.ClearField("supersteps")
+    return spec_from_message(message)
+
+
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
     """A run; without `whole` its input, command and output are left out, of a bare one more."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
     whole = whole and not run.bare
     if not whole:
-        for name in ("input", "command", "context", *(("config", "kwargs", "metadata") if run.bare else ())):
+        for name in (
+            "input",
+            "command",
+            "context",
+            "supersteps",
+            *(("config", "kwargs", "metadata") if run.bare else ()),
+        ):
             spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     return run_pb2.Run(
         spec=spec,

@@ -101,7 +101,6 @@ class RunCreate(BaseModel):
 _NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
     "feedback_keys": lambda run: bool(run.feedback_keys),
     "langsmith_tracer": lambda run: bool(run.langsmith_tracer),
-    "checkpoint.checkpoint_map": lambda run: run.checkpoint is not None and run.checkpoint.checkpoint_ns != "",
     "stream_mode": lambda run: not _RUNNERS_MODES.issuperset(run.modes),
 }
 """Fields whose value this version cannot honour."""
@@ -140,17 +139,31 @@ def check(run: RunCreate, thread_id: str | None) -> None:
     check_config(run.config or {}, thread_id)
     if run.command is not None:
         check_command(run.command.model_dump(exclude_unset=True))
-    named = (run.checkpoint_id, run.checkpoint and run.checkpoint.checkpoint_id, configured_checkpoint(run.config))
-    if len([one for one in named if one]) > 1:
+    if len(_named_checkpoints(run)) > 1:
         raise InvalidInput(
             "checkpoint_id, checkpoint and config.configurable.checkpoint_id exclude each other: give one of them",
             field="checkpoint_id",
         )
 
 
+def named_checkpoint(run: RunCreate) -> CheckpointAddress | None:
+    """The checkpoint that a checked run goes on from, wherever its body names it."""
+    return next(iter(_named_checkpoints(run)), None)
+
+
+def _named_checkpoints(run: RunCreate) -> list[CheckpointAddress]:
+    configured = configured_checkpoint(run.config)
+    named = (
+        CheckpointAddress(checkpoint_id=run.checkpoint_id),
+        run.checkpoint,
+        None if configured is None else CheckpointAddress.model_validate(configured),
+    )
+    return [one for one in named if one is not None and (one.checkpoint_id or one.checkpoint_ns)]
+
+
 def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
     """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`."""
-    temporal, restart = config.temporal, config.temporal.run_restart
+    temporal, named = config.temporal, named_checkpoint(run)
     spec = run_pb2.RunSpec(
         run_id=str(uuid4()),
         agent=agent,
@@ -169,17 +182,8 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         multitask_strategy=_STRATEGIES[run.multitask_strategy or "enqueue"],
         after_ms=round((run.after_seconds or 0) * 1000),
         webhook=run.webhook or "",
-        checkpoint_id=run.checkpoint_id
-        or (run.checkpoint.checkpoint_id if run.checkpoint else None)
-        or configured_checkpoint(run.config)
-        or "",
-        restart=run_pb2.RestartPolicy(
-            max_attempts=restart.max_attempts,
-            initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
-            max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
-            max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
-            reset_on_progress=restart.reset_on_progress,
-        ),
+        checkpoint_id=(named.checkpoint_id if named is not None else None) or "",
+        restart=restart_policy(config),
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),
         abandons=run.on_interrupt == "abandon",
@@ -201,6 +205,18 @@ _STRATEGIES = {
     "interrupt": run_pb2.MULTITASK_STRATEGY_INTERRUPT,
     "rollback": run_pb2.MULTITASK_STRATEGY_ROLLBACK,
 }
+
+
+def restart_policy(config: Config) -> run_pb2.RestartPolicy:
+    """What becomes of a run whose process, guest or host is lost."""
+    restart = config.temporal.run_restart
+    return run_pb2.RestartPolicy(
+        max_attempts=restart.max_attempts,
+        initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
+        max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
+        max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
+        reset_on_progress=restart.reset_on_progress,
+    )
 
 
 def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:

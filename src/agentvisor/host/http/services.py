@@ -14,7 +14,7 @@ from fastapi import Depends
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
-from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused
+from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
@@ -23,6 +23,7 @@ from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
+from agentvisor.protocol.v1.guest_pb2 import Description
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
 
@@ -42,6 +43,12 @@ class Outside(Protocol):
 
 
 Prune = Callable[[ThreadId], Awaitable[None]]
+Describe = Callable[[str, Description], Awaitable[bytes]]
+
+
+async def without_guests(agent: str, _: Description) -> bytes:
+    """Of a host that starts no agents."""
+    raise Unavailable(f"this host starts no agents: ask another what {agent!r} is")
 
 
 class Afterwards:
@@ -100,6 +107,8 @@ class Services:
     """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
+    describe: Describe = without_guests
+    """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
 

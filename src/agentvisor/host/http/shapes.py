@@ -42,7 +42,7 @@ def thread_error(thread: Thread) -> Json:
     """Why the thread's status is error."""
     if thread.failure:
         return {"error": "ThreadFailed", "message": thread.failure}
-    last = thread.last_agent_run
+    last = thread.last_run
     return None if last is None else run_error(last)
 
 

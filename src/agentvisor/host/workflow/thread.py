@@ -39,6 +39,7 @@ with workflow.unsafe.imports_passed_through():
         spec_from_message,
         thread_from_message,
         thread_to_message,
+        without_supersteps,
     )
     from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
@@ -91,7 +92,7 @@ class ThreadWorkflow:
             if self._compaction_due():
                 self._continue_as_new()
             run = self._thread.next_run(_now_ms())
-            if run is None or not run.is_agent:
+            if run is None or run.is_session:
                 self._expire()
                 run = self._thread.next_run(_now_ms())
             if run is not None:
@@ -148,6 +149,8 @@ class ThreadWorkflow:
             elif follows.delay_ms:
                 self._show()
                 await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
+            if run.is_update and run.status.terminal:
+                run.spec = without_supersteps(run.spec)
             if self._compaction_due() and self._thread.active is None:
                 self._continue_as_new()
             if self._thread.failure:
@@ -178,7 +181,7 @@ class ThreadWorkflow:
             summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
         )
         # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
-        deadline = None if run.is_agent else deadlines.next_deadline_ms(self._thread)
+        deadline = deadlines.next_deadline_ms(self._thread) if run.is_session else None
         await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
         if not handle.done() and not self._stop_wanted(run):
             self._thread.request_cancel(run.run_id, _now_ms())  # its host sees why it has to end
@@ -186,13 +189,16 @@ class ThreadWorkflow:
             self._compacting = not run.cancel_requested and self._compaction_due()
             handle.cancel()
         try:
-            close, rest = close_of_value(await handle)
+            closed = close_of_value(await handle)
         except ActivityError as error:
-            close, rest = close_of_error(error.cause)
-        self._take(rest)
+            closed = close_of_error(error.cause)
+        close = closed.close
+        self._take(closed.rest)
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
             return Next(Step.FINISHED)
+        if closed.together and self._thread.is_current(active.id):
+            self._thread.apply(operations_from(closed.together), close.source, _now_ms())
         follows = self._thread.close_attempt(close, _now_ms())
         if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
             restarted = follows.step is not Step.FINISHED

@@ -142,6 +142,8 @@ class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.Value
     RUN_KIND_AGENT: _RunKind.ValueType  # 1
     RUN_KIND_SESSION: _RunKind.ValueType  # 2
     """A client outside any guest holds the thread."""
+    RUN_KIND_UPDATE: _RunKind.ValueType  # 3
+    """The agent's graph changes the thread's state, and does not run: an update of the state."""
 
 class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper): ...
 
@@ -149,6 +151,8 @@ RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
 RUN_KIND_AGENT: RunKind.ValueType  # 1
 RUN_KIND_SESSION: RunKind.ValueType  # 2
 """A client outside any guest holds the thread."""
+RUN_KIND_UPDATE: RunKind.ValueType  # 3
+"""The agent's graph changes the thread's state, and does not run: an update of the state."""
 Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
 
 class _CancelAction:
@@ -207,6 +211,8 @@ class RunSpec(_message.Message):
     ABANDONS_FIELD_NUMBER: _builtins.int
     AFTER_MS_FIELD_NUMBER: _builtins.int
     WEBHOOK_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_MAP_FIELD_NUMBER: _builtins.int
+    SUPERSTEPS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     agent: _builtins.str
     """The agent's name in the configuration."""
@@ -240,6 +246,10 @@ class RunSpec(_message.Message):
     """It waits so long from its acceptance on."""
     webhook: _builtins.str
     """URL that is told of its end."""
+    checkpoint_map: _builtins.bytes
+    """JSON {namespace: checkpoint id} of the ancestors of a subgraph's checkpoint that the run goes on from."""
+    supersteps: _builtins.bytes
+    """Of an update: JSON, a list of super-steps, each a list of {"values", "command", "as_node"}."""
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     @_builtins.property
@@ -284,10 +294,12 @@ class RunSpec(_message.Message):
         abandons: _builtins.bool = ...,
         after_ms: _builtins.int = ...,
         webhook: _builtins.str = ...,
+        checkpoint_map: _builtins.bytes = ...,
+        supersteps: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "restart", b"restart"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "after_ms", b"after_ms", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "timeout_ms", b"timeout_ms", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "after_ms", b"after_ms", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_map", b"checkpoint_map", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "supersteps", b"supersteps", "timeout_ms", b"timeout_ms", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
