@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import time
 from typing import Protocol
 from uuid import uuid4
@@ -44,7 +44,7 @@ from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
-from agentvisor.core.thread import STATE_VERSION, Settings, Thread
+from agentvisor.core.thread import STATE_VERSION, Settings, Thread, ThreadStatus
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
 from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
@@ -341,11 +341,7 @@ class Threads:
         agent: str | None = None,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
-        # Threads of other deployments on the same Temporal are not ours to answer for.
-        queue = _plain(self._defaults.task_queue)
-        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
-        if self._owner != EVERYONE:
-            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
+        terms = self._ours()
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
         if agent is not None:
@@ -360,13 +356,32 @@ class Threads:
                     f"metadata key {key[:80]!r} cannot be searched: use letters, digits, _ . : -", field=key
                 )
             terms.append(f"AgentVisorMetadata = '{_plain(f'{key}={value}')}'")
-        found: list[ThreadId] = []
+        return [one for one, _ in await self._listed(terms, limit + offset)][offset:]
+
+    async def interrupted(self, until: datetime | None, limit: int) -> list[tuple[ThreadId, datetime]]:
+        """Threads that wait for an answer, the newest first, each with when its execution began: not after `until`.
+
+        As Temporal's visibility has it, which lags by milliseconds; a compaction makes a thread the newest.
+        """
+        terms = [*self._ours(), f"AgentVisorStatus = '{ThreadStatus.INTERRUPTED.value}'"]
+        if until is not None:
+            terms.append(f"StartTime <= '{until.isoformat()}'")
+        return await self._listed(terms, limit)
+
+    def _ours(self) -> list[str]:
+        # Threads of other deployments on the same Temporal are not ours to answer for.
+        queue = _plain(self._defaults.task_queue)
+        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
+        if self._owner != EVERYONE:
+            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
+        return terms
+
+    async def _listed(self, terms: Sequence[str], limit: int) -> list[tuple[ThreadId, datetime]]:
         try:
-            listed = self._client.list_workflows(" AND ".join(terms), limit=limit + offset)
-            found.extend([ThreadId(one.id) async for one in listed])
+            listed = self._client.list_workflows(" AND ".join(terms), limit=limit)
+            return [(ThreadId(one.id), one.start_time) async for one in listed]
         except RPCError as error:
             raise Unavailable(f"Temporal could not list threads ({error.status.name}): {error.message}") from error
-        return found[offset:]
 
     async def busy(self, ids: Sequence[ThreadId]) -> list[ThreadId]:
         """Those of the threads on which a run is active, by Temporal's visibility."""
