@@ -50,7 +50,7 @@ from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.threads_delete import delete_thread
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
-from agentvisor.host.workflow.refusals import refusal
+from agentvisor.host.workflow.refusals import refusal, was_dropped
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
@@ -531,7 +531,9 @@ class Threads:
             try:
                 return await self._update_once(thread_id, name, argument, update_id, start)
             except WorkflowUpdateFailedError as error:
-                raise refusal(error.cause) from error
+                if not was_dropped(error.cause):
+                    raise refusal(error.cause) from error
+                failed = error
             except WorkflowUpdateRPCTimeoutOrCancelledError as error:
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise asyncio.CancelledError from error  # the SDK hides that it was this task that was cancelled

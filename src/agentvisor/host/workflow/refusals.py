@@ -20,6 +20,11 @@ def refusing() -> Generator[None]:
         raise ApplicationError(error.message, error.details, type=error.code, non_retryable=True) from error
 
 
+def was_dropped(error: BaseException | None) -> bool:
+    """Whether no worker has looked at the update: one that ends may leave it. Nothing has happened; send it again."""
+    return isinstance(error, ApplicationError) and error.type == "UnprocessedUpdate"
+
+
 def refusal(error: BaseException | None) -> AgentVisorError:
     """The error of our tree that a failed update carries."""
     if isinstance(error, ApplicationError) and error.type in ERRORS:
