@@ -1,4 +1,4 @@
-"""Record histories of thread workflows for tests/histories: `python scripts/record_histories.py [--replace] [NAME...]`.
+"""Record histories of workflows for tests/histories: `python scripts/record_histories.py [--replace] [NAME...]`.
 
 A history that was recorded stays: a release may have threads that look like it. Run this after a change of the
 workflow that makes new commands, and commit the files that it adds. `--replace` is for workflows that no release has
@@ -23,20 +23,27 @@ IDENTITY = re.compile(r'"identity": "[^"]*"')
 sys.path.insert(0, str(ROOT))
 
 from tests.histories.scenarios import SCENARIOS  # noqa: E402
+from tests.histories.shelf_scenarios import SHELF_SCENARIOS, place  # noqa: E402
 from tests.support.temporal import temporal_server  # noqa: E402
 
 from agentvisor.core.ids import ThreadId  # noqa: E402 - after the path
 
+ALL = [*SCENARIOS, *SHELF_SCENARIOS]
+
 
 async def record(address: str, name: str) -> list[str]:
-    """Live through a scenario; the histories of its thread's executions, the oldest first."""
-    thread_id = ThreadId(f"recorded-{name.replace('_', '-')}")
-    await SCENARIOS[name](address, thread_id)
+    """Live through a scenario; the histories of its workflow's executions, the oldest first."""
+    workflow_id = f"recorded-{name.replace('_', '-')}"
+    if name in SHELF_SCENARIOS:
+        await SHELF_SCENARIOS[name](address, workflow_id)
+        workflow_id = place(workflow_id)
+    else:
+        await SCENARIOS[name](address, ThreadId(workflow_id))
     client = await Client.connect(address)
     found: list[str] = []
-    run_id = (await client.get_workflow_handle(thread_id).describe()).run_id
+    run_id = (await client.get_workflow_handle(workflow_id).describe()).run_id
     while run_id:
-        handle: WorkflowHandle[object, object] = client.get_workflow_handle(thread_id, run_id=run_id)
+        handle: WorkflowHandle[object, object] = client.get_workflow_handle(workflow_id, run_id=run_id)
         history = await handle.fetch_history()
         found.append(IDENTITY.sub('"identity": "host"', history.to_json()))
         run_id = history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
@@ -60,10 +67,10 @@ def save(name: str, histories: list[str], *, replace: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replace", action="store_true", help="remove earlier recordings of the same scenarios")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SCENARIOS)}; all by default")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(ALL)}; all by default")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, temporal_server(Path(folder)) as server:
-        for name in options.names or SCENARIOS:
+        for name in options.names or ALL:
             save(name, asyncio.run(record(server.address, name)), replace=options.replace)
 
 

@@ -23,6 +23,7 @@ from agentvisor._langgraph.default_config import install_default_config
 from agentvisor._langgraph.repair import repair_messages
 from agentvisor._langgraph.repair_hook import repair_hook
 from agentvisor._langgraph.serialising import load_history, load_tuple
+from agentvisor._langgraph.store import AgentVisorStore
 from agentvisor._langgraph.versions import next_version
 from agentvisor.client.connection import Connection, connect, own_thread
 from agentvisor.client.reads import start_of_list
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     # At run time it is imported when it is asked for: langchain may not be installed.
     from agentvisor._langgraph.repair_middleware import RepairMiddleware
 
-__all__ = ["AgentVisorCheckpointer", "RepairMiddleware", "install_default_config", "repair_hook", "repair_messages"]
+__all__ = [
+    "AgentVisorCheckpointer", "AgentVisorStore", "RepairMiddleware", "install_default_config", "repair_hook",
+    "repair_messages",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

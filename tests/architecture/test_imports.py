@@ -19,6 +19,9 @@ OWN = sorted(path for path in FILES if not path.is_relative_to(PACKAGE / "protoc
 # Temporal's engine rooms: each a file (or a few with its name in front) or a folder under host/.
 TEMPORAL_ROOMS = [
     "threads",
+    "shelves",
+    "erasing",
+    "temporal_calls",
     "workflow",
     "run_activity",
     "journal",

@@ -13,13 +13,13 @@ from agentvisor.core import shed
 from agentvisor.core.applying import apply
 from agentvisor.core.delta import histories as delta_histories
 from agentvisor.core.effects import By, Effect, EffectState, Place
-from agentvisor.core.errors import Conflict
+from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, CheckpointId, RunId
 from agentvisor.core.interrupts import Interrupt, Report
 from agentvisor.core.questions import Ask, Question
 from agentvisor.core.records import Operation, Prune, PutBlobs, Write
 from agentvisor.core.rollback import Before
-from agentvisor.core.runs import CancelAction, Ending, Multitask, RunStatus
+from agentvisor.core.runs import CancelAction, Ending, Multitask, RunKind, RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
 from agentvisor.protocol.rollback import before_from_message, before_to_message
@@ -202,6 +202,16 @@ def test_a_run_of_an_earlier_version_cannot_be_undone() -> None:
     one.before = None
     with pytest.raises(Conflict, match="noted nothing"):
         one.request_cancel(RUN, 4, CancelAction.ROLLBACK)
+
+
+@pytest.mark.parametrize("kind", [RunKind.SESSION, RunKind.UPDATE])
+@pytest.mark.parametrize("action", [CancelAction.ROLLBACK, CancelAction.DELETE])
+def test_what_a_client_outside_writes_is_no_run_to_be_undone(kind: RunKind, action: CancelAction) -> None:
+    one = thread()
+    one.accept_run(spec("outside", kind=kind), 1)
+    with pytest.raises(NotFound, match="it is unknown"):
+        one.request_cancel(RunId("outside"), 2, action)
+    one.request_cancel(RunId("outside"), 2)
 
 
 def test_thread_status_and_other_runs_are_as_before() -> None:

@@ -1,4 +1,4 @@
-"""A graph that brings a checkpointer gets ours instead, its subgraphs too; a store is used as it is."""
+"""A graph that brings a checkpointer gets ours instead, its subgraphs too, and one that brings a store."""
 
 import pytest
 from tests.flow.conftest import Project
@@ -37,9 +37,9 @@ def test_savers_in_memory_are_replaced_so_that_a_question_outlives_its_process(t
     assert thread.values()["remembered"] == ["again"]
 
 
-def test_a_store_is_the_graphs_own(thread: VictimThread) -> None:
+def test_a_store_in_memory_is_replaced_so_that_what_it_keeps_outlives_its_process(thread: VictimThread) -> None:
     thread.ended(thread.graph("keeping:stores", {"word": "one"}))
     assert thread.values()["kept"] == "one"
-    # InMemoryStore's memory is the process's, and each run has one of its own.
     thread.ended(thread.graph("keeping:stores", {"word": "two"}))
-    assert thread.values()["kept"] == "two"
+    assert thread.values()["kept"] == "one, two"
+    assert "InMemoryStore is replaced by AgentVisorStore" in thread.host.log.read_text()

@@ -245,6 +245,16 @@ def test_a_langgraph_project_may_give_its_environment_inline_or_name_a_file_that
     assert langgraph_project(tmp_path, env=".env").agents["agent"].env == {}
 
 
+def test_how_long_items_live_is_taken_from_langgraph_json(tmp_path: Path) -> None:
+    ttl = {"default_ttl": 90, "refresh_on_read": False, "sweep_interval_minutes": 5}
+    store = langgraph_project(tmp_path, store={"ttl": ttl, "index": {"dims": 3}}).store
+    assert (store.default_ttl, store.refresh_on_read) == (timedelta(minutes=90), False)
+    assert langgraph_project(tmp_path, store={"index": {"dims": 3}}).store.default_ttl is None
+    for ttl in ({"default_ttl": 0}, {"default_ttl": "a while"}, {"refresh_on_read": "maybe"}, "soon"):
+        with pytest.raises(ConfigError):
+            langgraph_project(tmp_path, store={"ttl": ttl})
+
+
 def test_our_own_file_comes_before_langgraph_json(tmp_path: Path) -> None:
     langgraph_project(tmp_path)
     assert load(tmp_path, {"agents": {"mine": "a:b"}}).agents.keys() == {"mine"}

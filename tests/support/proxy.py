@@ -25,6 +25,7 @@ FAILED = "RespondActivityTaskFailed"
 POLL_ACTIVITY = "PollActivityTaskQueue"
 QUERY = "QueryWorkflow"
 DESCRIBE = "DescribeWorkflowExecution"
+LIST = "ListWorkflowExecutions"
 
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _BROKEN = (grpc.StatusCode.UNAVAILABLE, "the test broke the line")
@@ -37,6 +38,7 @@ class _Action(Enum):
     DROP_REPLY = "drop reply"
     HOLD_REPLY = "hold reply"
     TWICE = "twice"
+    STALE = "stale"
 
 
 def _any(_request: bytes) -> bool:
@@ -65,6 +67,8 @@ class Rule:
     messages: list[bytes] = field(default_factory=list[bytes])
     released: asyncio.Event = field(default_factory=asyncio.Event)
     """A held reply goes out."""
+    answers: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
+    """What stale requests are answered."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until_caught(self, *, seconds: float = 15.0) -> None:
@@ -117,6 +121,10 @@ class TemporalProxy:
     def twice(self, method: str, *, times: int = 1, matches: Callable[[bytes], bool] = _any) -> Rule:
         """Deliver, then deliver once more; the sender gets the first answer."""
         return self._add(Rule(method, _Action.TWICE, times, matches))
+
+    def stale(self, method: str, *, matches: Callable[[bytes], bool] = _any) -> Rule:
+        """Answer what the same request was answered the first time, as a list does that lags behind."""
+        return self._add(Rule(method, _Action.STALE, _FOR_EVER, matches))
 
     async def deliver_held(self) -> list[grpc.StatusCode]:
         """Send on all that is held, in order; how the server answered each."""
@@ -190,6 +198,8 @@ class TemporalProxy:
             self._late.append((path, request, metadata))
         if rule is not None and rule.action in {_Action.HOLD, _Action.REFUSE}:
             await context.abort(*_BROKEN)
+        if rule is not None and rule.action is _Action.STALE and request in rule.answers:
+            return rule.answers[request]
         try:
             reply = await self._unless_cut(self._forward(path, request, metadata, context.time_remaining()))
         except grpc.aio.AioRpcError as error:
@@ -206,6 +216,8 @@ class TemporalProxy:
             self._late.append((path, request, metadata))
             await self.deliver_held()
         assert reply is not None
+        if rule is not None and rule.action is _Action.STALE:
+            rule.answers[request] = reply
         return reply
 
     async def _unless_cut(self, call: "asyncio.Future[bytes] | grpc.aio.UnaryUnaryCall[bytes, bytes]") -> bytes | None:

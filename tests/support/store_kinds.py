@@ -3,6 +3,7 @@
 from tests.support.writing import projection, put, task_write
 
 from agentvisor.protocol import blobs
+from agentvisor.protocol.v1.items_pb2 import GetItem, ItemOperation, ItemsRequest
 from agentvisor.protocol.v1.store_pb2 import (
     ChangeThreadState,
     CopyThread,
@@ -48,6 +49,7 @@ REQUESTS: dict[str, StoreRequest] = {
     "get_thread_state": StoreRequest(get_thread_state=GetThreadState(key="k")),
     "list_thread_state": StoreRequest(list_thread_state=ListThreadState()),
     "effect": StoreRequest(effect=EffectRequest(scope="s", key="k", intend=True)),
+    "items": StoreRequest(items=ItemsRequest(operations=[ItemOperation(get=GetItem(namespace=["n"], key="k"))])),
     "question": StoreRequest(question=QuestionRequest(ask=Question(id="q", name="n", kind="interrupt", value=b"1"))),
 }
 """Total: a kind without its row fails `test_every_kind_of_request_has_its_row`."""

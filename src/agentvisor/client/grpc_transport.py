@@ -57,6 +57,7 @@ _REPEATABLE = frozenset(
         "change_thread_state",
         "get_thread_state",
         "list_thread_state",
+        "items",
     }
 )
 """Requests that may reach the host twice and have one effect."""

@@ -292,6 +292,8 @@ class Thread:
     def check_cancel(self, run_id: RunId, action: CancelAction = CancelAction.INTERRUPT) -> Run:
         """The run, where it can still be cancelled; `Conflict` where it cannot be rolled back."""
         run = self.runs.get(run_id)
+        if run is not None and not run.is_agent and action is not CancelAction.INTERRUPT:
+            run = None  # clients' own writes are no run that a caller undoes
         if run is None or run.rolled_back or (run.status.terminal and action is not CancelAction.DELETE):
             state = "unknown" if run is None or run.rolled_back else f"already {run.status.name.lower()}"
             done = "deleted" if action is CancelAction.DELETE else "cancelled"

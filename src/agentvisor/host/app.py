@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from time import time
 from uuid import uuid4
 
 import structlog
@@ -18,13 +19,16 @@ from temporalio.client import Client
 
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.shelf import ShelfSettings
 from agentvisor.core.thread import Settings
+from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
+from agentvisor.host.erasing import Eraser
 from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
@@ -32,6 +36,7 @@ from agentvisor.host.http.app import create_app
 from agentvisor.host.http.server import serving
 from agentvisor.host.http.services import services_of
 from agentvisor.host.http.webhooks import Webhooks
+from agentvisor.host.items import ItemLimits, Items
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
 from agentvisor.host.ports import Port, require_free
@@ -41,6 +46,7 @@ from agentvisor.host.run_activity import Attempts
 from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
+from agentvisor.host.shelves import ShelfDefaults, Shelves
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.temporal_server import EmbeddedTemporal
@@ -49,7 +55,7 @@ from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.webhook_activity import WebhookActivity
-from agentvisor.host.worker import telling, workers
+from agentvisor.host.worker import shelf_worker, telling, workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -100,6 +106,8 @@ async def running_host(
     own_queue = f"{task_queue}:{host_id}"
     external = open_external(config.storage)
     threads = Threads(client, _defaults(config), external)
+    shelves = Shelves(client, _shelf_defaults(config))
+    items = Items(shelves, _item_limits(config))
     streams = RunStreams()
     news = ThreadNews(threads.busy)
     limits = _limits(config)
@@ -121,12 +129,16 @@ async def running_host(
             attempt_began=news.tell,
             external=external,
             max_output=config.storage.max_output,
+            items=items.answer,
         )
         if warm_first:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_WARM_SECONDS):
                     await _prewarm(guests, list(config.agents))
         attempts, capacity = _attempts(config, client, services, host_id)
+        await stack.enter_async_context(
+            shelf_worker(client, Eraser(client, shelves), task_queue=_shelf_defaults(config).task_queue)
+        )
         polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
         stop_taking = await stack.enter_async_context(polling)
         sessions = Sessions(
@@ -136,6 +148,7 @@ async def running_host(
             own_queue=own_queue,
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),
+            items=items.answer,
         )
         callers = Callers(config.http)
         stack.push_async_callback(callers.close)
@@ -149,6 +162,8 @@ async def running_host(
             streams,
             config,
             outside=sessions,
+            items=items,
+            assistants=Assistants(shelves, _assistant_defaults(config)),
             callers=callers,
             version=__version__,
             grpc_address=grpc_address,
@@ -241,6 +256,24 @@ def _defaults(config: Config) -> ThreadDefaults:
         ),
         max_input=storage.max_input,
         max_value=storage.max_value,
+    )
+
+
+def _shelf_defaults(config: Config) -> ShelfDefaults:
+    settings = ShelfSettings(max_bytes=config.storage.max_state, erase_after_ms=_ms(config.store.erase_after))
+    return ShelfDefaults(config.temporal.task_queue, settings, config.store.most_searched)
+
+
+def _assistant_defaults(config: Config) -> AssistantDefaults:
+    return AssistantDefaults(tuple(config.agents), int(time() * 1000), config.storage.max_record)
+
+
+def _item_limits(config: Config) -> ItemLimits:
+    store = config.store
+    return ItemLimits(
+        max_item=config.storage.max_inline_value,
+        default_ttl_ms=0 if store.default_ttl is None else _ms(store.default_ttl),
+        refreshes=store.refresh_on_read,
     )
 
 

@@ -12,10 +12,11 @@ from agentvisor.host.config_error import ConfigError
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.config")
 
-_USED = frozenset({"$schema", "dependencies", "env", "graphs"})
+_USED = frozenset({"$schema", "dependencies", "env", "graphs", "store"})
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.]*)\s*=(?P<value>.*)")
 _QUOTED = re.compile(r"""\s*(?:'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)")\s*(?:\#.*)?""")
 _COMMENT = re.compile(r"\s+#.*")
+_LONGEST_TTL = 5_000_000
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -33,8 +34,27 @@ def read_langgraph_json(path: Path) -> dict[str, object]:
         "python_path": _folders(project.get("dependencies", []), path),
     }
     return {
-        "agents": {name: {"entrypoint": _entrypoint(name, graph, path), **shared} for name, graph in graphs.items()}
+        "agents": {name: {"entrypoint": _entrypoint(name, graph, path), **shared} for name, graph in graphs.items()},
+        **_store(project.get("store"), path),
     }
+
+
+def _store(given: object, path: Path) -> dict[str, object]:
+    """What it says of how long items live; their index of meanings is logged and ignored."""
+    store = _table(given or {}, "store", path)
+    if ignored := sorted(store.keys() - {"ttl"}):
+        log.warning("agentvisor's store has no index: queries rank nothing", file=str(path), keys=ignored)
+    ttl = _table(store.get("ttl") or {}, "store.ttl", path)
+    found: dict[str, object] = {}
+    if (minutes := ttl.get("default_ttl")) is not None:
+        if not isinstance(minutes, int | float) or not 0 < minutes < _LONGEST_TTL:
+            raise ConfigError(
+                f"{path}: store.ttl.default_ttl must be a number of minutes, up to ten years of them, not {minutes!r}"
+            )
+        found["default_ttl"] = f"{max(1, int(minutes * 60_000))}ms"
+    if (refreshes := ttl.get("refresh_on_read")) is not None:
+        found["refresh_on_read"] = refreshes
+    return {"store": found} if found else {}
 
 
 def _json(path: Path) -> object:

@@ -318,6 +318,24 @@ class StorageConfig(Section):
         return self.max_value if self.url else self.max_inline_value
 
 
+class StoreConfig(Section):
+    """The store of items beside threads (docs/store.md)."""
+
+    default_ttl: Duration | None = Field(
+        default=None, description="How long an item lives whose writer does not say; none: until it is deleted."
+    )
+    refresh_on_read: bool = Field(
+        default=True, description="Reading an item begins its time to live anew, where the reader does not say."
+    )
+    most_searched: int = Field(
+        default=10_000, ge=1, description="Namespaces that one search or list may have to look through."
+    )
+    erase_after: Duration = Field(
+        default=timedelta(seconds=60),
+        description="After so long, what was deleted is erased from Temporal's history too.",
+    )
+
+
 class DevConfig(Section):
     """The embedded Temporal server."""
 
@@ -336,6 +354,7 @@ class Config(Section):
     grpc: GrpcConfig = Field(default_factory=GrpcConfig)
     guest: GuestConfig = Field(default_factory=GuestConfig)
     storage: StorageConfig = Field(default_factory=StorageConfig)
+    store: StoreConfig = Field(default_factory=StoreConfig)
     dev: DevConfig = Field(default_factory=DevConfig)
 
     @model_validator(mode="after")

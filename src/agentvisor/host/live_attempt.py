@@ -10,7 +10,14 @@ from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, Unavailable
+from agentvisor.core.errors import (
+    AgentVisorError,
+    Fenced,
+    Internal,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.interrupts import Interrupts
 from agentvisor.core.owners import EVERYONE, Owner
@@ -31,7 +38,7 @@ from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
-from agentvisor.protocol.v1 import guest_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.v1 import guest_pb2, items_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
 Read = TypeVar("Read")
@@ -58,6 +65,8 @@ class AttemptServices:
     drain: Drain = field(default_factory=lambda: Drain(0.0))
     """What runs have to come to a boundary when the host is told to stop."""
     external: ExternalStorage | None = None
+    items: Callable[[str, items_pb2.ItemsRequest], Awaitable[items_pb2.ItemsReply]] | None = None
+    """Answers what agents ask of their owner's store."""
     max_output: int = 1_500_000
     """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
 
@@ -376,7 +385,16 @@ class LiveAttempt:
         """Answer a store call. `Fenced` once the attempt is over: who speaks late is refused, whatever he asks."""
         if self.journal.is_closing:
             raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
+        if request.WhichOneof("kind") == "items":
+            return await self._items(request)
         return await self.store.result().call(request)
+
+    async def _items(self, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
+        """Answer for the store of the thread's owner, which is no part of the thread nor of its journal."""
+        answer = self._services.items
+        if answer is None:
+            raise InvalidInput("this host has no store of items")
+        return store_pb2.StoreReply(items=await answer(self.owner, request.items))
 
     def events(self, events: guest_pb2.StreamEvents) -> None:
         if self.journal.is_fenced:

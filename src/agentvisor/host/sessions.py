@@ -23,7 +23,7 @@ from agentvisor.host.run_activity import Attempts
 from agentvisor.host.store_replies import keeps_latest
 from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import check_free, put_copy, read_whole
-from agentvisor.protocol.v1 import run_pb2, store_pb2
+from agentvisor.protocol.v1 import items_pb2, run_pb2, store_pb2
 
 Done = TypeVar("Done")
 
@@ -46,7 +46,9 @@ class Sessions:
         own_queue: str,
         heartbeat_timeout_ms: int,
         timeout_ms: int,
+        items: Callable[[str, items_pb2.ItemsRequest], Awaitable[items_pb2.ItemsReply]] | None = None,
     ) -> None:
+        """`items`: answers for the store of an owner."""
         self._threads = threads
         self._owner = EVERYONE
         self._attempts = attempts
@@ -54,6 +56,7 @@ class Sessions:
         self._own_queue = own_queue
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
         self._timeout_ms = timeout_ms
+        self._items = items
         # Another host's session may be in the way until it is idle, or until the loss of that host is noticed.
         self._open_seconds = _OPEN_SECONDS + heartbeat_timeout_ms / 1000
         # Neither keeps entries of threads that nobody works with: they come and go by the thousand.
@@ -82,6 +85,8 @@ class Sessions:
         kind = request.WhichOneof("kind")
         if kind == "list" and request.list.all_threads:
             return await self._reads.list_all(request.list)
+        if kind == "items" and self._items is not None:
+            return store_pb2.StoreReply(items=await self._items(self._owner, request.items))
         if kind == "delete_for_runs":
             return await self._delete_for_runs(thread_id, request)
         if thread_id is None:

@@ -1,9 +1,10 @@
-"""Moves idle threads to this version: each continues as new, so that its history no longer needs older rules (B16)."""
+"""Moves idle threads, and shelves, to this version: each continues as new, and needs no older rules any more (B16)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
@@ -12,11 +13,12 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.ids import ThreadId
+from agentvisor.core.shelf import SHELF_VERSION
 from agentvisor.core.thread import STATE_VERSION
 from agentvisor.host.temporal_client import connect
+from agentvisor.host.workflow.shelf import SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import WORKFLOW
-from agentvisor.protocol.v1 import thread_pb2
+from agentvisor.protocol.v1 import items_pb2, thread_pb2
 
 _TIMEOUT = timedelta(seconds=10)
 
@@ -31,30 +33,49 @@ class Migration(Enum):
     SILENT = "no host answered for it: is one running?"
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Workflows that have a state with a version."""
+
+    workflow: str
+    version: int
+    version_in: Callable[[bytes], int]
+
+
+_KINDS = (
+    _Kind(WORKFLOW, STATE_VERSION, lambda state: thread_pb2.Thread.FromString(state).version),
+    _Kind(SHELF_WORKFLOW, SHELF_VERSION, lambda state: items_pb2.Shelf.FromString(state).version),
+)
+
+
 async def migrate_all(address: str | None, namespace: str, *, everything: bool) -> Counter[Migration]:
-    """Ask every thread of an older version, or of any, to continue as new; those with a live run do it afterwards."""
+    """Ask every thread or shelf of an older version, or of any, to continue as new.
+
+    Those with a live run do it afterwards.
+    """
     client = await connect(address, namespace)
     outcomes = Counter[Migration]()
-    async for thread_id, run_id in _threads(client):
-        outcomes[await _migrate(client, thread_id, run_id, everything=everything)] += 1
+    for kind in _KINDS:
+        async for workflow_id, run_id in _open(client, kind):
+            outcomes[await _migrate(client, kind, workflow_id, run_id, everything=everything)] += 1
     return outcomes
 
 
-async def _threads(client: Client) -> AsyncGenerator[tuple[ThreadId, str]]:
-    async for one in client.list_workflows(f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus = 'Running'"):
-        yield ThreadId(one.id), one.run_id
+async def _open(client: Client, kind: _Kind) -> AsyncGenerator[tuple[str, str]]:
+    async for one in client.list_workflows(f"WorkflowType = '{kind.workflow}' AND ExecutionStatus = 'Running'"):
+        yield one.id, one.run_id
 
 
-async def _migrate(client: Client, thread_id: ThreadId, run_id: str, *, everything: bool) -> Migration:
+async def _migrate(client: Client, kind: _Kind, workflow_id: str, run_id: str, *, everything: bool) -> Migration:
     try:
-        version = await _version(client, thread_id, run_id)
-        if version > STATE_VERSION:
+        version = kind.version_in(await _state(client, workflow_id, run_id))
+        if version > kind.version:
             return Migration.NEWER
-        if version == STATE_VERSION and not everything:
+        if version == kind.version and not everything:
             return Migration.PRESENT
-        handle = client.get_workflow_handle(thread_id)
+        handle = client.get_workflow_handle(workflow_id)
         await handle.execute_update(  # pyright: ignore[reportUnknownMemberType] - Temporal's signature
-            "compact", b"", id=f"migrate-{STATE_VERSION}-{run_id}", result_type=bytes, rpc_timeout=_TIMEOUT
+            "compact", b"", id=f"migrate-{kind.version}-{run_id}", result_type=bytes, rpc_timeout=_TIMEOUT
         )
     except RPCError as error:
         return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
@@ -63,15 +84,15 @@ async def _migrate(client: Client, thread_id: ThreadId, run_id: str, *, everythi
     return Migration.ASKED
 
 
-async def _version(client: Client, thread_id: ThreadId, run_id: str) -> int:
-    """Of the state that a thread's execution began with: the argument in its first event."""
+async def _state(client: Client, workflow_id: str, run_id: str) -> bytes:
+    """What an execution began with: the argument in its first event."""
     request = GetWorkflowExecutionHistoryRequest(
         namespace=client.namespace,
-        execution=WorkflowExecution(workflow_id=thread_id, run_id=run_id),
+        execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
         maximum_page_size=1,
     )
     reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
     started = reply.history.events[0].workflow_execution_started_event_attributes
     argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
     state = argument[0] if argument else b""
-    return thread_pb2.Thread.FromString(state).version if isinstance(state, bytes) else 0
+    return state if isinstance(state, bytes) else b""

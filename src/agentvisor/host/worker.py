@@ -1,4 +1,4 @@
-"""Temporal's workers of a host: one for threads and fresh runs, one for what only this host can take."""
+"""Temporal's workers of a host: for threads and fresh runs, for what only this host can take, and for shelves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import FixedSizeSlotSupplier, Worker, WorkerTuner
+from temporalio.worker import FixedSizeSlotSupplier, PollerBehaviorSimpleMaximum, Worker, WorkerTuner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.erasing import Eraser
 from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.workflow.counted import count_into
+from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
@@ -28,6 +30,36 @@ _TASK_SECONDS = 8
 
 _STICKY = timedelta(seconds=1)
 """For so long, what asks for a thread waits for the host that has it in memory, and may have been killed."""
+
+
+_CACHED_SHELVES = 200
+_SHELF_POLLERS = 2
+_SHELF_TASKS = 20
+
+
+@asynccontextmanager
+async def shelf_worker(client: Client, eraser: Eraser, *, task_queue: str) -> AsyncGenerator[None]:
+    """Serve shelves while the context lasts, on a queue of their own.
+
+    They wait for no thread, and for no place among the runs that a host has at a time; and they are served until the
+    end where a host drains.
+    """
+    worker = Worker(
+        client,
+        task_queue=task_queue,
+        workflows=[ShelfWorkflow],
+        activities=[eraser.erase],
+        workflow_runner=workflow_runner(),
+        max_cached_workflows=_CACHED_SHELVES,
+        max_concurrent_workflow_tasks=_SHELF_TASKS,
+        max_concurrent_activities=_SHELF_TASKS,
+        workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(_SHELF_POLLERS),
+        activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
+        sticky_queue_schedule_to_start_timeout=_STICKY,
+    )
+    _allow_long_steps(worker)
+    async with worker:
+        yield
 
 
 @asynccontextmanager

@@ -17,7 +17,9 @@ JOURNALLED = ("put", "put_writes", "project", "change_thread_state", "effect", "
 
 READS = (
     "get", "list", "get_blobs", "delta_history", "put_part", "get_part", "get_thread_state", "list_thread_state",
+    "items",
 )  # fmt: skip
+"""What is read, carried, or asked of the store of items, which is no part of a thread."""
 LIFE = ("start", "outcome")
 """An agent's process is started; it has said its last word."""
 

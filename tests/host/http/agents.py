@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
@@ -78,6 +79,24 @@ def die_once(state: State) -> State:
     return {"log": ["lived"]}
 
 
+class Seen(TypedDict, total=False):
+    text: str
+    seen: dict[str, Any]
+
+
+class Context(TypedDict, total=False):
+    who: str
+    style: str
+
+
+def see(state: Seen, runtime: Runtime[Context]) -> Seen:
+    """What a node finds of its assistant."""
+    config = get_config()
+    given = {name: config["configurable"][name] for name in Context.__annotations__ if name in config["configurable"]}
+    return {"seen": {"context": runtime.context, "given": given, "assistant": config["metadata"]["assistant_id"]}}
+
+
+configured = StateGraph(Seen, context_schema=Context).add_node(see).add_edge(START, "see")
 asking = _graph(work, ask)
 choosing = StateGraph(State)
 choosing.add_node(ask)

@@ -18,9 +18,12 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import Owner
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
+from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config, load_config
 from agentvisor.host.http.app import create_app
+from agentvisor.host.items import ItemLimits, Items
+from agentvisor.host.shelves import ShelfDefaults, Shelves
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
@@ -41,6 +44,7 @@ NAMES = (
     "deltas",
     "choosing",
     "dying",
+    "configured",
 )
 
 
@@ -73,12 +77,17 @@ async def app_without_temporal(config: Config) -> FastAPI:
     defaults = ThreadDefaults("queue", True, Settings(), config.storage.max_input, config.storage.max_value)
     door = Threads(client, defaults)
 
+    shelves = Shelves(client, ShelfDefaults("queue"))
+    items = Items(shelves, ItemLimits())
+    assistants = Assistants(shelves, AssistantDefaults(tuple(config.agents), 0))
     callers = Callers(config.http)
     return create_app(
         door,
         RunStreams(),
         config,
         outside=NoSessions(door),
+        items=items,
+        assistants=assistants,
         callers=callers,
         version="1.2.3",
         grpc_address="127.0.0.1:1",

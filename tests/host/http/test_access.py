@@ -207,8 +207,9 @@ async def test_studio_sends_json_as_text_and_with_a_key(tmp_path: Path) -> None:
     app = await app_without_temporal(config_in(tmp_path, http__operator_key="op"))
     headers = {"Origin": "https://smith.langchain.com", "Content-Type": "text/plain;charset=UTF-8", "X-Api-Key": "op"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://agents.example") as client:
-        response = await client.post("/assistants/search", content=b'{"graph_id": "plain"}', headers=headers)
-    assert [one["graph_id"] for one in response.json()] == ["plain"]
+        response = await client.post("/assistants/search", content=b'{"graph_id": "none of ours"}', headers=headers)
+    assert response.status_code == 404
+    assert "'none of ours'" in response.json()["detail"]
 
 
 async def test_a_page_may_read_where_its_run_is(api: httpx.AsyncClient) -> None:

@@ -127,7 +127,10 @@ async def test_agents_are_assistants(sdk: LangGraphClient, http: httpx.AsyncClie
     [found] = await sdk.assistants.search(graph_id="asking", metadata={"created_by": "system"})
     assert found["assistant_id"] == assistant_id("asking")
     assert await sdk.assistants.get(found["assistant_id"]) == found
-    page = await http.post("/assistants/search", json={"limit": 2, "sort_by": "name", "sort_order": "asc"})
+    page = await http.post(
+        "/assistants/search",
+        json={"limit": 2, "sort_by": "name", "sort_order": "asc", "metadata": {"created_by": "system"}},
+    )
     assert [one["name"] for one in page.json()] == sorted(NAMES)[:2]
     assert (page.headers["x-pagination-total"], page.headers["x-pagination-next"]) == (str(len(NAMES)), "2")
     with pytest.raises(NotFoundError):

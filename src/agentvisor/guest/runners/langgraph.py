@@ -21,7 +21,14 @@ from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_blocks import CONTENT_BLOCKS, with_content_blocks
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
-from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
+from agentvisor.guest.runners.langgraph_graph import (
+    Graph,
+    graph_of,
+    interrupts_of,
+    names,
+    with_our_checkpointer,
+    with_our_store,
+)
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
 from agentvisor.guest.runners.langgraph_resume import invocation, waiting_at_head
@@ -70,7 +77,7 @@ class _Run:
     async def run(self, agent: object) -> Outcome:
         config = config_of(self._task)
         async with AsyncExitStack() as stack:
-            graph = with_our_checkpointer(await graph_of(agent, config, stack))
+            graph = with_our_store(with_our_checkpointer(await graph_of(agent, config, stack)))
             projector = Projector(self._channel.call, names(graph.stream_channels_asis))
             drained = False
             try:

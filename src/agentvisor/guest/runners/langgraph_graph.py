@@ -13,16 +13,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph  # pyright: ignore[reportMissingTypeStubs] (as below)
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] (it has inline types, but no marker)
 from langgraph.runtime import RunControl
+from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot, StateUpdate
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.langgraph import AgentVisorCheckpointer
+from agentvisor.langgraph import AgentVisorCheckpointer, AgentVisorStore
 
 
 class Graph(Protocol):
     """A compiled graph (`Pregel`), as far as the runner uses it: its generic parameters are the user's business."""
 
     checkpointer: BaseCheckpointSaver[str] | bool | None
+    store: BaseStore | None
 
     @property
     def stream_channels_asis(self) -> str | Sequence[str]: ...
@@ -91,10 +93,23 @@ def with_our_checkpointer(graph: Graph) -> Graph:
     return graph.copy(update={"checkpointer": AgentVisorCheckpointer()})
 
 
-def _warn(what: str) -> None:
+def with_our_store(graph: Graph) -> Graph:
+    """Give the graph, and all that runs inside it, AgentVisor's store.
+
+    As LangGraph's server does, whatever store the graph was compiled with: what that one holds would die with the
+    process. A warning says so.
+    """
+    if isinstance(graph.store, AgentVisorStore):
+        return graph
+    if graph.store is not None:
+        _warn(f"the graph's {type(graph.store).__name__} is replaced by AgentVisorStore", "store")
+    return graph.copy(update={"store": AgentVisorStore()})
+
+
+def _warn(what: str, without: str = "checkpointer") -> None:
     # Of no place in the code (a level that no stack has): it is one line in the run's log, and no line of the user's
     # has called this.
-    told = f"agentvisor: {what}: compile it without a checkpointer to be rid of this line"
+    told = f"agentvisor: {what}: compile it without a {without} to be rid of this line"
     warnings.warn(told, RuntimeWarning, stacklevel=1 << 16)
 
 

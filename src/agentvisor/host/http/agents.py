@@ -1,60 +1,67 @@
-"""Agents as LangGraph's API knows them: every agent of the configuration is a graph with one assistant."""
+"""Which assistant a request means: an agent of the configuration by its name, or any assistant by its id."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from uuid import UUID, uuid5
-
+from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import NotFound, UnknownAgent
+from agentvisor.host.assistants import system_id
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.times import iso
 from agentvisor.host.render_typed import Json
 
-_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-"""LangGraph's, so that its clients find an assistant by the id that they compute."""
-
 
 def assistant_id(agent: str) -> str:
-    """The id of an agent's assistant."""
-    return str(uuid5(_NAMESPACE, agent))
+    """The id of the assistant that an agent of the configuration is."""
+    return system_id(agent)
 
 
 def agent_of(services: Services, named: str) -> str:
-    """The agent of that name or assistant id; `UnknownAgent` says which there are."""
+    """The agent of the configuration of that name, or whose own assistant has that id; `UnknownAgent` otherwise."""
     known = services.config.agents
-    if named in known:
-        return named
-    found = next((agent for agent in known if assistant_id(agent) == named.lower()), None)
+    found = named if named in known else next((one for one in known if system_id(one) == named.lower()), None)
     if found is None:
-        raise UnknownAgent(f"there is no agent {named[:80]!r}: {_listed(known)}", agent=named[:80])
+        raise UnknownAgent(f"there is no agent {named[:80]!r}: {services.assistants.listed()}", agent=named[:80])
     return found
 
 
-def assistant(services: Services, named: str) -> dict[str, Json]:
-    """An assistant; `NotFound` where there is none."""
+async def assistant(services: Services, named: str) -> Assistant:
+    """The caller's assistant of that id, or the one that the agent of that name is; `NotFound` where there is none."""
     try:
-        return shown(services, agent_of(services, named))
+        return await services.assistants.find(services.owner, named)
     except UnknownAgent as error:
         raise NotFound(error.message) from None
 
 
-def shown(services: Services, agent: str) -> dict[str, Json]:
-    """An agent as an assistant."""
-    started = iso(int(services.started_at.timestamp() * 1000))
+async def runnable_assistant(services: Services, named: str) -> Assistant:
+    """An assistant whose agent this host has; `UnknownAgent` says which there are."""
+    found = await services.assistants.find(services.owner, named)
+    require_agent(services, found)
+    return found
+
+
+def require_agent(services: Services, found: Assistant) -> None:
+    """Refuse to run an assistant whose agent is not configured (any more)."""
+    try:
+        services.assistants.check_agent(found.graph_id)
+    except NotFound as error:
+        raise UnknownAgent(f"assistant {found.assistant_id}: {error.message}", agent=found.graph_id) from None
+
+
+def shown(one: Assistant) -> dict[str, Json]:
+    """An assistant as LangGraph's API shows it."""
+    return {**shown_version(one), "created_at": iso(one.created_at_ms), "updated_at": iso(one.updated_at_ms)}
+
+
+def shown_version(one: Assistant) -> dict[str, Json]:
+    """One version of it, which was made when it says."""
     return {
-        "assistant_id": assistant_id(agent),
-        "graph_id": agent,
-        "name": agent,
-        "description": None,
-        "config": {},
-        "context": {},
-        "metadata": {"created_by": "system"},
-        "version": 1,
-        "created_at": started,
-        "updated_at": started,
+        "assistant_id": one.assistant_id,
+        "graph_id": one.graph_id,
+        "name": one.name,
+        "description": one.description,
+        "config": dict(one.config),
+        "context": dict(one.context),
+        "metadata": dict(one.metadata),
+        "version": one.version,
+        "created_at": iso(one.versioned_at_ms),
     }
-
-
-def _listed(known: Iterable[str]) -> str:
-    names = ", ".join(sorted(known))
-    return f"this host has {names}" if names else "this host has none (agents in agentvisor.yaml, or langgraph.json)"

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from agentvisor.host.assistants import Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
+from agentvisor.host.http import assistants as assistant_routes
 from agentvisor.host.http import (
-    assistants,
     assistants_graph,
     errors,
     event_protocol,
@@ -25,6 +26,7 @@ from agentvisor.host.http import (
     state_update,
     stateless,
     storage,
+    store,
     thread_state,
     threads,
     threads_copy,
@@ -34,6 +36,7 @@ from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.documented import ERRORS, document
 from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
+from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
@@ -51,6 +54,8 @@ def create_app(
     config: Config,
     *,
     outside: Outside,
+    items: Items,
+    assistants: Assistants,
     callers: Callers,
     version: str,
     grpc_address: str | None,
@@ -66,6 +71,8 @@ def create_app(
         streams: events of the runs that live on this host.
         config: agents, limits.
         outside: writes into threads outside of runs.
+        items: the store beside threads.
+        assistants: agents with configs of their own.
         callers: who may call, and for whom they act.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
@@ -80,6 +87,8 @@ def create_app(
         streams=streams,
         events=RunEvents(door, streams),
         outside=outside,
+        items=items,
+        assistants=assistants,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -108,7 +117,7 @@ def create_app(
     routes = (
         meta,
         metrics,
-        assistants,
+        assistant_routes,
         assistants_graph,
         threads,
         threads_copy,
@@ -121,6 +130,7 @@ def create_app(
         stateless,
         interrupts,
         event_protocol,
+        store,
     )
     for one in routes:
         app.include_router(one.router)

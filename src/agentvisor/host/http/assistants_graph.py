@@ -51,7 +51,7 @@ async def get_subgraph(assistant_id: str, namespace: str, services: Served, *, r
 
 
 async def _described(services: Services, named: str, asked: Description) -> Response:
-    agent = str(assistant(services, named)["graph_id"])
+    agent = (await assistant(services, named)).graph_id
     return Response(await services.describe(agent, asked), media_type="application/json")
 
 

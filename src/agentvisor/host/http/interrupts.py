@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query
@@ -10,6 +11,7 @@ from pydantic import Field, JsonValue
 from agentvisor.core.deadlines import asking_run
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ThreadId
+from agentvisor.host.assistants import Assistant, system_assistant
 from agentvisor.host.http.answers import not_waiting
 from agentvisor.host.http.bodies_threads import Body
 from agentvisor.host.http.interrupt_pages import page, place_from
@@ -105,12 +107,15 @@ async def _answer(
     services: Services, thread_id: ThreadId, body: AnswerRun, answers: dict[str, JsonValue]
 ) -> JsonResponse:
     """Start the run, as the one that asked."""
-    started = await start(services, await answering(services, thread_id, body, Command(resume=answers)), thread_id)
+    run, assistant = await answering(services, thread_id, body, Command(resume=answers))
+    started = await start(services, run, thread_id, assistant=assistant)
     return JsonResponse(run_json(thread_id, started.run), headers=started.headers())
 
 
-async def answering(services: Services, thread_id: ThreadId, body: AnswerRun, command: Command) -> RunCreate:
-    """The run that brings answers, by id, as the run that asked: with its agent, config and context.
+async def answering(
+    services: Services, thread_id: ThreadId, body: AnswerRun, command: Command
+) -> tuple[RunCreate, Assistant | None]:
+    """The run that brings answers, by id, as the run that asked: with its agent, config and context, and its assistant.
 
     `Conflict` where one of them is for what does not wait.
     """
@@ -126,16 +131,22 @@ async def answering(services: Services, thread_id: ThreadId, body: AnswerRun, co
             "agent= in Python, --agent on the command line)",
             field="assistant_id",
         )
-    config, context = body.config, body.context
+    agent = agent_of(found.thread, found.open[next(iter(answers))]) or ""
+    config, context, assistant = body.config, body.context, None
     if asker is not None:
         asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, asker.run_id)).spec.body)
         if config is None and asked.config:
             config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    return RunCreate(
-        assistant_id=body.assistant_id or agent_of(found.thread, found.open[next(iter(answers))]) or "",
+        if body.assistant_id is None and agent == asker.spec.agent:
+            # As it was when the run that asks was accepted: its config holds what the assistant brought.
+            system = system_assistant(agent)
+            assistant = replace(system, assistant_id=asked.assistant_id or system.assistant_id)
+    run = RunCreate(
+        assistant_id=body.assistant_id or agent,
         command=command,
         config=config,
         context=context,
         metadata=body.metadata,
     )
+    return run, assistant

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from agentvisor.core.assistants import Assistant, merged_config
 from agentvisor.core.errors import InvalidInput, ValueTooLarge
 from agentvisor.core.ids import Namespace
+from agentvisor.host.assistants import system_assistant
 from agentvisor.host.config import Config
-from agentvisor.host.http.agents import assistant_id
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.run_config import check_command, check_config, configured_checkpoint
 from agentvisor.protocol.metadata import metadata_to_struct
@@ -92,6 +94,11 @@ class RunCreate(BaseModel):
     )
     langsmith_tracer: JsonObject | None = Field(default=None, description="Of LangSmith: refused.")
 
+    @cached_property
+    def encoded_input(self) -> bytes:
+        """The input as the thread keeps it."""
+        return b"" if self.input is None or self.command is not None else encode(self.input)
+
     @property
     def modes(self) -> list[StreamMode]:
         """The stream modes that were asked for, each once."""
@@ -161,19 +168,25 @@ def _named_checkpoints(run: RunCreate) -> list[CheckpointAddress]:
     return [one for one in named if one is not None and (one.checkpoint_id or one.checkpoint_ns)]
 
 
-def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
-    """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`."""
+def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | None = None) -> run_pb2.RunSpec:
+    """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`.
+
+    What the assistant brings is written into it: another version of it changes nothing for a run that was accepted.
+    """
+    assistant = assistant or system_assistant(agent)
+    run_config, context = merged_config(assistant, run.config, run.context)
+    metadata = {name: value for name, value in assistant.metadata.items() if name != "created_by"}
     temporal, named = config.temporal, named_checkpoint(run)
     spec = run_pb2.RunSpec(
         run_id=str(uuid4()),
         agent=agent,
-        assistant_id=assistant_id(agent),
+        assistant_id=assistant.assistant_id,
         kind=run_pb2.RUN_KIND_AGENT,
-        input=_json(run.input if run.command is None else None),
+        input=run.encoded_input,
         command=_json(run.command.model_dump(exclude_unset=True) if run.command else None),
-        config=_json(run.config),
-        context=_json(run.context),
-        metadata=metadata_to_struct(run.metadata or {}),
+        config=_json(run_config),
+        context=_json(context),
+        metadata=metadata_to_struct({**metadata, **(run.metadata or {})}),
         stream_modes=sorted({"messages" if mode == "messages-tuple" else mode for mode in run.modes}),
         stream_subgraphs=run.stream_subgraphs,
         durability=_durability(run),
@@ -191,6 +204,7 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
             {
                 "stream_mode": [*run.modes],
                 "stream_resumable": run.stream_resumable,
+                "assistant_version": assistant.version,
                 **{name: value for name in ("webhook", "after_seconds") if (value := getattr(run, name)) is not None},
             }
         ),
@@ -219,9 +233,18 @@ def restart_policy(config: Config) -> run_pb2.RestartPolicy:
     )
 
 
+def check_input(run: RunCreate, limit: int) -> None:
+    """Refuse an input over `storage.max_input`, before anything is asked of anybody."""
+    _check_sizes({"input": len(run.encoded_input)}, limit)
+
+
 def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:
     sizes = {name: len(getattr(spec, name)) for name in ("input", "command", "config", "context")}
     sizes["metadata"] = spec.metadata.ByteSize()
+    _check_sizes(sizes, limit)
+
+
+def _check_sizes(sizes: Mapping[str, int], limit: int) -> None:
     largest = max(sizes, key=sizes.__getitem__)
     total = sum(sizes.values())
     if total > limit:

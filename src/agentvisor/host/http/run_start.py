@@ -6,17 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from agentvisor.core.answering import CHANGED
+from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run
-from agentvisor.host.http.agents import agent_of, assistant_id
+from agentvisor.host.http.agents import require_agent, runnable_assistant
 from agentvisor.host.http.answers import answered_by, resume_of
 from agentvisor.host.http.checkpoint_address import addressed
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_interrupts import Look, look
 from agentvisor.host.http.outcome import keeping_alive, outcome
-from agentvisor.host.http.run_create import RunCreate, check, named_checkpoint, spec_of
+from agentvisor.host.http.run_create import RunCreate, check, check_input, named_checkpoint, spec_of
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
@@ -50,19 +51,26 @@ async def start(
     *,
     stateless: bool = False,
     also_stream: Collection[str] = (),
+    assistant: Assistant | None = None,
 ) -> Started:
     """Record the run. Nothing is created where the request is refused.
 
-    `also_stream`: what its agent sends beside the modes that the body names.
+    `also_stream`: what its agent sends beside the modes that the body names. `assistant`: the one to run as, where that
+    is not the current version of the one that the body names.
     """
-    agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
+    check_input(body, services.config.storage.max_input)
+    if assistant is None:
+        assistant = await runnable_assistant(services, body.assistant_id)
+    else:
+        require_agent(services, assistant)
+    agent = assistant.graph_id
     if body.webhook is not None:
         await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
-    spec = spec_of(body, agent, services.config)
+    spec = spec_of(body, agent, services.config, assistant)
     spec.stream_modes[:] = sorted({*spec.stream_modes, *also_stream})
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
-    thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
+    thread_metadata = {"graph_id": agent, "assistant_id": assistant.assistant_id}
     create = stateless or body.if_not_exists == "create"
     recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
     services.news.tell(thread_id)

@@ -17,7 +17,9 @@ from starlette.requests import HTTPConnection
 from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
+from agentvisor.host.assistants import Assistants
 from agentvisor.host.config import Config
+from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
@@ -98,6 +100,9 @@ class Services:
     events: RunEvents
     """Keeps the tape of a run that is read here fed, wherever the run lives."""
     outside: Outside
+    items: Items
+    """The store beside threads."""
+    assistants: Assistants
     config: Config
     version: str
     grpc: str | None

@@ -96,6 +96,8 @@ def _thread_of(request: StoreRequest) -> ThreadId | None:
         return ids.thread_id(request.thread_id)
     if request.WhichOneof("kind") == "list" and request.list.all_threads:
         return None
+    if request.WhichOneof("kind") == "items":
+        return None  # of the store, which is no thread's
     if request.WhichOneof("kind") == "delete_for_runs":
         return None  # it is for whatever threads these runs have written to
     raise InvalidInput("name the thread: outside a run there is none of one's own", field="thread_id")

@@ -3,6 +3,7 @@
 isort:skip_file
 The checkpoint store: what the SDK asks of the host, and the values both speak of."""
 
+from agentvisor.protocol.v1 import items_pb2 as _items_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -446,6 +447,7 @@ class StoreRequest(_message.Message):
     QUESTION_FIELD_NUMBER: _builtins.int
     GET_THREAD_STATE_FIELD_NUMBER: _builtins.int
     LIST_THREAD_STATE_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     """Which thread; empty means the run's own. Inside a guest any other thread is refused."""
     @_builtins.property
@@ -484,6 +486,10 @@ class StoreRequest(_message.Message):
     def get_thread_state(self) -> Global___GetThreadState: ...
     @_builtins.property
     def list_thread_state(self) -> Global___ListThreadState: ...
+    @_builtins.property
+    def items(self) -> _items_pb2.ItemsRequest:
+        """Of the store that is the owner's, and no thread's."""
+
     def __init__(
         self,
         *,
@@ -506,12 +512,13 @@ class StoreRequest(_message.Message):
         question: Global___QuestionRequest | None = ...,
         get_thread_state: Global___GetThreadState | None = ...,
         list_thread_state: Global___ListThreadState | None = ...,
+        items: _items_pb2.ItemsRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "items", b"items", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change_thread_state", b"change_thread_state", "copy_thread", b"copy_thread", "delete_for_runs", b"delete_for_runs", "delete_thread", b"delete_thread", "delta_history", b"delta_history", "effect", b"effect", "get", b"get", "get_blobs", b"get_blobs", "get_part", b"get_part", "get_thread_state", b"get_thread_state", "items", b"items", "kind", b"kind", "list", b"list", "list_thread_state", b"list_thread_state", "project", b"project", "prune", b"prune", "put", b"put", "put_part", b"put_part", "put_writes", b"put_writes", "question", b"question", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "change_thread_state", "effect", "delta_history", "put_part", "get_part", "question", "get_thread_state", "list_thread_state"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put", "put_writes", "get", "list", "get_blobs", "delete_thread", "project", "copy_thread", "delete_for_runs", "prune", "change_thread_state", "effect", "delta_history", "put_part", "get_part", "question", "get_thread_state", "list_thread_state", "items"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -1639,6 +1646,7 @@ class StoreReply(_message.Message):
     THREAD_STATE_CHANGED_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FOUND_FIELD_NUMBER: _builtins.int
     THREAD_STATE_LISTED_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error(self) -> Global___Error: ...
     @_builtins.property
@@ -1667,6 +1675,10 @@ class StoreReply(_message.Message):
     def thread_state_found(self) -> Global___ThreadStateFound: ...
     @_builtins.property
     def thread_state_listed(self) -> Global___ThreadStateListed: ...
+    @_builtins.property
+    def items(self) -> _items_pb2.ItemsReply:
+        """What was written is durable."""
+
     def __init__(
         self,
         *,
@@ -1682,12 +1694,13 @@ class StoreReply(_message.Message):
         thread_state_changed: Global___ThreadStateChanged | None = ...,
         thread_state_found: Global___ThreadStateFound | None = ...,
         thread_state_listed: Global___ThreadStateListed | None = ...,
+        items: _items_pb2.ItemsReply | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "items", b"items", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "delta_history", b"delta_history", "effect", b"effect", "error", b"error", "found", b"found", "items", b"items", "kind", b"kind", "listed", b"listed", "part", b"part", "questions", b"questions", "stored", b"stored", "thread_state_changed", b"thread_state_changed", "thread_state_found", b"thread_state_found", "thread_state_listed", b"thread_state_listed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part", "effect", "questions", "thread_state_changed", "thread_state_found", "thread_state_listed"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["error", "stored", "found", "listed", "blobs", "delta_history", "part", "effect", "questions", "thread_state_changed", "thread_state_found", "thread_state_listed", "items"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -199,9 +199,9 @@ async def _respond(services: Services, thread_id: ThreadId, params: Object) -> O
         command = Command.model_validate({"resume": answers, **steering})
     except ValidationError as error:
         raise InvalidInput(_problems(error)) from None
-    body = await answering(services, thread_id, run, command)
+    body, assistant = await answering(services, thread_id, run, command)
     body = body.model_copy(update={"stream_mode": list(MODES), "stream_subgraphs": True})
-    started = await start(services, body, thread_id, also_stream=ALSO)
+    started = await start(services, body, thread_id, also_stream=ALSO, assistant=assistant)
     return {"run_id": started.run.run_id}
 
 
