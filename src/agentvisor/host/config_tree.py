@@ -145,8 +145,25 @@ class HttpConfig(Section):
         default=None, description="Key that HTTP and gRPC clients send; needed to listen beyond loopback."
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+    peer_key: SecretStr | None = Field(
+        default=None,
+        description="Key by which the hosts of a deployment know each other, the same on all of them; made of the "
+        "operator_key when not set. Needed to listen beyond loopback.",
+    )
+    peer_address: str | None = Field(
+        default=None,
+        description="host:port at which the other hosts reach this one; when not set, `host` and `port`, and this "
+        "machine's own address where it listens on all.",
+    )
 
-    @field_validator("operator_key")
+    @field_validator("peer_address")
+    @classmethod
+    def _is_an_address(cls, address: str | None) -> str | None:
+        if address is not None and not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}", address):
+            raise ValueError(f"{address!r} is no address of a host: write host:port, without http://")
+        return address
+
+    @field_validator("operator_key", "peer_key")
     @classmethod
     def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and not _KEY.fullmatch(key.get_secret_value()):

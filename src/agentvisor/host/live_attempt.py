@@ -25,6 +25,7 @@ from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
 from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
@@ -46,6 +47,7 @@ class AttemptServices:
     reader: ThreadReader
     guests: Guests
     streams: RunStreams
+    events: RunEvents
     limits: StoreLimits
     stop_grace: float
     session_idle: float
@@ -107,6 +109,7 @@ class LiveAttempt:
             if isinstance(defect, Exception):
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
+            self._services.streams.attempt_over(self.id.run_id, self.id.attempt, given_back=self.stopping.is_set())
             if self._objects is not None:
                 self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
@@ -134,7 +137,11 @@ class LiveAttempt:
             if not run.is_agent:
                 return await self._hold_session()
             forgets = thread.store.interrupts.forgotten
-            return await self._back_off() or await self._run_agent(spec, deadline_ms, forgets=forgets)
+            close = await self._back_off()
+            if close is not None:
+                return close
+            async with self._services.events.beginning(run):
+                return await self._run_agent(spec, deadline_ms, forgets=forgets)
         except Fenced:
             return None
         except NotFound:
@@ -238,7 +245,6 @@ class LiveAttempt:
         self, spec: run_pb2.RunSpec, deadline_ms: int, *, forgets: bool
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
-        services.streams.attempt_started(self.id.run_id, self.id.attempt)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(
             thread_id=self.thread_id,

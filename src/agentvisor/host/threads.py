@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
@@ -376,8 +376,11 @@ class Threads:
             raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
         return run
 
-    async def wait_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
-        """The run once it has ended, however long that takes; an outage of Temporal is waited out."""
+    async def wait_run(self, thread_id: ThreadId, run_id: RunId, seen: Callable[[Run], None] = lambda _: None) -> Run:
+        """The run once it has ended, however long that takes; an outage of Temporal is waited out.
+
+        `seen` is told of each look at it, without its input and output.
+        """
         pause = _LOOK
         while True:
             # Before the look: an end that comes after it must not be missed.
@@ -385,7 +388,9 @@ class Threads:
             waiting = self._waiting.setdefault(run_id, set())
             waiting.add(hint)
             try:
-                if await self._has_ended(thread_id, run_id):
+                run = await self._look(thread_id, run_id)
+                seen(run)
+                if run.status.terminal:
                     return await self.get_run(thread_id, run_id)
                 done, _ = await asyncio.wait([hint], timeout=pause)
                 pause = _LOOK if done else min(pause * 1.5, _POLL_MOST)
@@ -397,13 +402,13 @@ class Threads:
                 if not waiting:
                     self._waiting.pop(run_id, None)
 
-    async def _has_ended(self, thread_id: ThreadId, run_id: RunId) -> bool:
+    async def _look(self, thread_id: ThreadId, run_id: RunId) -> Run:
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
         run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
         if run is None:
             await self._reader.describe(thread_id)
             raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
-        return run.status.terminal
+        return run
 
     def attempt_ended(self, run_id: RunId) -> None:
         """A hint from this host's attempts: waiting for the run is worth a look."""

@@ -18,6 +18,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.config import Config, load_config
 from agentvisor.host.http.app import create_app
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import ThreadDefaults, Threads
@@ -47,7 +48,11 @@ async def app_without_temporal(config: Config) -> FastAPI:
     async def call(thread_id: ThreadId, request: StoreRequest) -> StoreReply:
         return StoreReply(error=to_error(Unavailable(f"no session for {thread_id}: {request.WhichOneof('kind')}")))
 
-    return create_app(door, RunStreams(), config, prune=prune, call=call, version="1.2.3", grpc_address="127.0.0.1:1")
+    streams = RunStreams()
+    events = RunEvents(door, streams)
+    return create_app(
+        door, streams, events, config, prune=prune, call=call, version="1.2.3", grpc_address="127.0.0.1:1"
+    )
 
 
 @pytest.fixture

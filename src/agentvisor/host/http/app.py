@@ -41,6 +41,7 @@ _EXPOSED = ("content-location", "location", "x-pagination-total", "x-pagination-
 def create_app(
     door: Threads,
     streams: RunStreams,
+    events: RunEvents,
     config: Config,
     *,
     prune: Prune,
@@ -54,7 +55,8 @@ def create_app(
 
     Args:
         door: the way to threads.
-        streams: events of the runs that live on this host.
+        streams: events of the runs that live on this host, or are read here.
+        events: keeps the tapes of runs that are read here fed.
         config: agents, limits, key.
         prune: leaves the newest checkpoint of every namespace of a thread.
         call: answers requests of clients outside of runs.
@@ -67,7 +69,7 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
-        events=RunEvents(door, streams),
+        events=events,
         prune=prune,
         call=call,
         config=config,

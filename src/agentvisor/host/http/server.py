@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from agentvisor.core.errors import Unavailable
 
@@ -25,7 +25,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, host: str, port: int) -> AsyncGenerator[None]:
+async def serving(app: ASGIApp, host: str, port: int) -> AsyncGenerator[None]:
     """Accept requests while the context lasts; open streams are ended at its end."""
     settings = uvicorn.Config(
         app,
