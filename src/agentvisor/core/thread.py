@@ -13,6 +13,7 @@ from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.room import room_in
 from agentvisor.core.runs import (
@@ -151,6 +152,8 @@ class Thread:
     """How much compactions have left out so far, by shedding step."""
     incarnation: str = ""
     """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
+    owner: Owner = EVERYONE
+    """Since its creation; threads of before there were owners have none."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 

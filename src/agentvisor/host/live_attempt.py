@@ -12,6 +12,7 @@ import structlog
 
 from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import unsheddable_blobs
@@ -76,6 +77,8 @@ class LiveAttempt:
         self.store: asyncio.Future[AttemptStore] = asyncio.get_running_loop().create_future()
         self.stopping = asyncio.Event()
         """The host stops: give the run back."""
+        self.owner: Owner = EVERYONE
+        """Whose the thread is, once the store is there."""
         self._begins_at = time() + task.delay_ms / 1000
         self._calls = calls
         self._services = services
@@ -188,6 +191,7 @@ class LiveAttempt:
             store.add_blob(blob)
         self._objects = self._objects_of(thread)
         opened = AttemptStore(thread, self.journal, self._load, self._services.limits, self._objects)
+        self.owner = thread.owner
         self.store.set_result(opened)
         return thread
 

@@ -1,7 +1,7 @@
 """How hosts prove to each other that they belong together: each request is signed, and so is its answer.
 
-The key itself never goes over the wire. A signature is good for one host, one question and a minute; the answer's proves
-that who answers has the key, too.
+The key itself never goes over the wire. A signature is good for one host, one question and a minute; that of the answer
+proves that who answers has the key, too.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, NotFound, Unavailable
+from agentvisor.core.errors import AgentVisorError, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.peer_feed import PeerFeed, Sign
@@ -32,7 +32,7 @@ _AGAIN = 0.5
 
 
 class Followed:
-    """A run that is read here. Awaited, the run once its end is durable; its tape ends with that, or with its thread."""
+    """A run that is read here. Awaited: the run once its end is durable; that, or its thread's loss, ends its tape."""
 
     def __init__(self, task: asyncio.Task[Run]) -> None:
         self._task = task

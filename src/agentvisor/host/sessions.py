@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -12,6 +13,7 @@ from weakref import WeakValueDictionary
 from agentvisor.core import ids
 from agentvisor.core.errors import Conflict, Fenced, InvalidInput, NotFound, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.owners import EVERYONE, Owner, may_touch, missing_thread
 from agentvisor.core.runs import RunKind
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.live_attempt import LiveAttempt, answered
@@ -30,7 +32,10 @@ _TRIES = 3
 
 
 class Sessions:
-    """One session a thread, opened by the first write and closed by silence."""
+    """One session a thread, opened by the first write and closed by silence.
+
+    As it is made it serves the operator; `of` gives an owner's.
+    """
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Sessions:
         timeout_ms: int,
     ) -> None:
         self._threads = threads
+        self._owner = EVERYONE
         self._attempts = attempts
         self._limits = limits
         self._own_queue = own_queue
@@ -53,10 +59,23 @@ class Sessions:
         # Neither keeps entries of threads that nobody works with: they come and go by the thousand.
         self._sessions: dict[ThreadId, RunId] = {}
         self._opening: WeakValueDictionary[ThreadId, asyncio.Lock] = WeakValueDictionary()
-        self._reads = OutsideReads(threads, lambda: [*self._sessions.keys()])
+        self._reads = OutsideReads(threads, self._held_here)
+
+    def of(self, owner: Owner) -> Sessions:
+        """The same sessions for one owner: other owners' threads do not exist."""
+        own = copy.copy(self)
+        own._bind(owner)  # noqa: SLF001 - it is of this class
+        return own
+
+    def _bind(self, owner: Owner) -> None:
+        self._owner, self._threads = owner, self._threads.of(owner)
+        self._reads = OutsideReads(self._threads, self._held_here)
+
+    def _held_here(self) -> list[ThreadId]:
+        return [*self._sessions]
 
     async def call(self, thread_id: ThreadId | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
-        """Answer one request of an operator's client."""
+        """Answer one request of a client outside."""
         return await answered(self._call(thread_id, request))
 
     async def _call(self, thread_id: ThreadId | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply:
@@ -104,6 +123,8 @@ class Sessions:
             live = await self._session(thread_id)
             try:
                 await asyncio.shield(live.store)
+                if not may_touch(self._owner, live.owner):
+                    raise missing_thread(thread_id)
                 live.session_calls += 1
                 return await work(live)
             except (Fenced, Unavailable) as error:
@@ -157,7 +178,10 @@ class Sessions:
     def _live(self, thread_id: ThreadId) -> LiveAttempt | None:
         run_id = self._sessions.get(thread_id)
         live = None if run_id is None else self._attempts.session(run_id)
-        return None if live is None or live.journal.is_closing else live
+        if live is None or live.journal.is_closing:
+            return None
+        # Whose the thread is, is known with its store: until then, whoever asks waits for that (`_held`).
+        return live if not live.store.done() or may_touch(self._owner, live.owner) else None
 
     async def _session(self, thread_id: ThreadId) -> LiveAttempt:
         """The thread's session, opened where there is none. `Conflict` while a run is active."""
@@ -204,7 +228,7 @@ class Sessions:
         with suppress(NotFound):
             await self._threads.delete(thread_id)
         live = self._live(thread_id)
-        if live is not None:
+        if live is not None and may_touch(self._owner, live.owner):
             live.journal.fence()
-        self._sessions.pop(thread_id, None)
+            self._sessions.pop(thread_id, None)
         return store_pb2.StoreReply(stored=store_pb2.Stored())

@@ -6,11 +6,13 @@ Raises nothing but the errors of `agentvisor.core.errors`.
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
+from typing import Protocol
 from uuid import uuid4
 
 import structlog
@@ -30,6 +32,7 @@ from agentvisor.core.errors import (
     Corrupt,
     InvalidInput,
     NotFound,
+    PermissionRefused,
     StateTooLarge,
     StorageUnavailable,
     Unavailable,
@@ -37,6 +40,7 @@ from agentvisor.core.errors import (
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
+from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
@@ -77,28 +81,60 @@ class ThreadDefaults:
     max_value: int
 
 
+class _Request(Protocol):
+    """The argument of an update: it says for whom it is sent, and the thread's workflow refuses others' threads."""
+
+    owner: str
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's own name
+
+
 class Threads:
-    """Threads of one Temporal namespace and task queue; holds nothing that matters."""
+    """Threads of one Temporal namespace and task queue; holds nothing that matters.
+
+    The operator's door, as it is made; `of` gives an owner's.
+    """
 
     def __init__(self, client: Client, defaults: ThreadDefaults, external: ExternalStorage | None = None) -> None:
         self._client = client
         self._defaults = defaults
         self._external = external
         self._reader = ThreadReader(client)
+        self._owner = EVERYONE
         self._waiting: dict[RunId, set[asyncio.Future[None]]] = {}
+
+    def of(self, owner: Owner) -> Threads:
+        """The same door for one owner: what is created is theirs, and other owners' threads do not exist.
+
+        Nothing leads back: an owner's door gives no other owner's, nor the operator's.
+        """
+        if self._owner not in (EVERYONE, owner):
+            raise PermissionRefused("this door is one owner's, and gives nobody else's")
+        own = copy.copy(self)
+        own._bind(owner)  # noqa: SLF001 - it is of this class
+        return own
+
+    def _bind(self, owner: Owner) -> None:
+        self._owner, self._reader = owner, ThreadReader(self._client, owner)
 
     # --- threads ---------------------------------------------------------------------------------------------------
 
     async def create(self, thread_id: ThreadId, metadata: Mapping[str, object], *, exist_ok: bool) -> Thread:
-        """Create a thread. `Conflict` where it exists, unless that is fine."""
-        await self._start(thread_id, self._initial(thread_id, metadata), exist_ok=exist_ok)
-        return await self.get(thread_id)
+        """Create a thread. `Conflict` where it exists, unless that is fine; always where it is another owner's."""
+        existed = await self._start(thread_id, self._initial(thread_id, metadata), exist_ok=exist_ok)
+        try:
+            return await self.get(thread_id)
+        except NotFound:
+            if existed:
+                raise _exists(thread_id) from None
+            raise
 
     async def create_from(self, thread: Thread) -> None:
         """Create a thread that begins with what another one holds, all at once; upkeep and pins are those of today."""
         defaults = self._defaults
         thread.settings, thread.pending_writes_enabled = defaults.settings, defaults.pending_writes_enabled
         thread.incarnation = uuid4().hex
+        thread.owner = self._owner or thread.owner
         try:
             await self._own_objects(thread)
             await self._create(thread)
@@ -129,7 +165,8 @@ class Threads:
             )
         await self._start(thread.thread_id, state, exist_ok=False)
 
-    async def _start(self, thread_id: ThreadId, state: bytes, *, exist_ok: bool) -> None:
+    async def _start(self, thread_id: ThreadId, state: bytes, *, exist_ok: bool) -> bool:
+        """Whether the thread existed before."""
         try:
             await self._client.start_workflow(
                 WORKFLOW,
@@ -141,9 +178,11 @@ class Threads:
             )
         except WorkflowAlreadyStartedError as error:
             if not exist_ok:
-                raise Conflict(f"thread {thread_id} exists already", thread_id=thread_id) from error
+                raise _exists(thread_id) from error
+            return True
         except RPCError as error:
             raise unavailable(thread_id, error) from error
+        return False
 
     def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> bytes:
         now = int(time() * 1000)
@@ -157,6 +196,7 @@ class Threads:
             metadata=metadata_to_struct(metadata),
             settings=settings_to_message(self._defaults.settings),
             incarnation=uuid4().hex,
+            owner=self._owner,
         ).SerializeToString()
 
     async def get(self, thread_id: ThreadId) -> Thread:
@@ -279,7 +319,7 @@ class Threads:
     async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
         """Set these keys of the thread's metadata, leave the others."""
         request = run_pb2.UpdateThread(metadata=metadata_to_struct(metadata))
-        await self._update(thread_id, "update_thread", request.SerializeToString())
+        await self._update(thread_id, "update_thread", request)
         return await self.get(thread_id)
 
     async def delete(self, thread_id: ThreadId) -> None:
@@ -287,7 +327,7 @@ class Threads:
 
         `NotFound` where there is none; a delete that was cut off is finished by another all the same.
         """
-        await delete_thread(self._client, thread_id, self._external)
+        await delete_thread(self._client, thread_id, self._external, self._owner)
 
     async def search(
         self,
@@ -303,6 +343,8 @@ class Threads:
         # Threads of other deployments on the same Temporal are not ours to answer for.
         queue = _plain(self._defaults.task_queue)
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
+        if self._owner != EVERYONE:
+            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
         if agent is not None:
@@ -346,10 +388,9 @@ class Threads:
                 limit=str(self._defaults.max_input),
             )
         settings = settings_to_message(self._defaults.settings)
-        message = run_pb2.StartRun(spec=spec, settings=settings)
+        request = run_pb2.StartRun(spec=spec, settings=settings)
         if seen is not None:
-            message.seen.CopyFrom(seen_to_message(seen))
-        request = message.SerializeToString()
+            request.seen.CopyFrom(seen_to_message(seen))
         start = None
         if create:
             start = self._initial(thread_id, thread_metadata)
@@ -360,12 +401,12 @@ class Threads:
 
     async def cancel_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """Accept a cancel, durably: no attempt starts after it. `NotFound` for an unknown or finished run."""
-        request = run_pb2.CancelRun(run_id=run_id).SerializeToString()
+        request = run_pb2.CancelRun(run_id=run_id)
         return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
 
     async def close_interrupts(self, thread_id: ThreadId) -> None:
         """Give up all that waits. `Conflict` while a run is active."""
-        await self._update(thread_id, "close_interrupts", run_pb2.CloseInterrupts().SerializeToString())
+        await self._update(thread_id, "close_interrupts", run_pb2.CloseInterrupts())
 
     async def get_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
         """The run with its input and output."""
@@ -422,12 +463,14 @@ class Threads:
         self,
         thread_id: ThreadId,
         name: str,
-        argument: bytes,
+        request: _Request,
         *,
         update_id: str | None = None,
         start: bytes | None = None,
     ) -> bytes:
         """Send an update and wait for its answer; one that met continue-as-new is sent again under the same id."""
+        request.owner = self._owner
+        argument = request.SerializeToString()
         failed: Exception | None = None
         for attempt in range(_UPDATE_TRIES):
             try:
@@ -472,6 +515,10 @@ class Threads:
 
 async def _nothing_more(_keys: list[BlobKey]) -> list[Blob]:
     return []
+
+
+def _exists(thread_id: ThreadId) -> Conflict:
+    return Conflict(f"thread {thread_id} exists already", thread_id=thread_id)
 
 
 _NONE = "-"

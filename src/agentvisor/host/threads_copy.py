@@ -136,6 +136,7 @@ async def copy_head(threads: Threads, source_id: ThreadId) -> HeadCopy:
         metadata=merged_metadata(source.metadata, said),
         store=head.store if head else Store(),
         state_updated_at_ms=now,
+        owner=source.owner,
     )
     try:
         await threads.create_from(copy)

@@ -15,8 +15,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import NotFound, Unavailable
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.host.external.places import home_of, incarnation_in
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_read import unavailable
@@ -26,7 +27,9 @@ from agentvisor.protocol.v1 import thread_pb2
 _TIMEOUT = timedelta(seconds=10)
 
 
-async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> None:
+async def delete_thread(
+    client: Client, thread_id: ThreadId, external: ExternalStorage | None, caller: Owner = EVERYONE
+) -> None:
     """End the thread, then delete the executions of its chain, the newest last, and its objects.
 
     So a delete that was cut off can be resumed: the newest execution names the others until the end, and objects are
@@ -39,6 +42,7 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
     try:
         current = await handle.describe(rpc_timeout=_TIMEOUT)
         chain = await _chain(client, thread_id, current.run_id)
+        check_owner(thread_id, caller, chain[0].owner if chain else "")
         # This thread and no later one of the same id, which may have begun while an earlier try was cut off.
         own = client.get_workflow_handle(thread_id, first_execution_run_id=chain[0].first_run_id if chain else None)
         await _ignoring_gone(own.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
@@ -58,13 +62,14 @@ async def delete_thread(client: Client, thread_id: ThreadId, external: ExternalS
             )
         finished = await _delete_objects(client, thread_id, external)
         if current.status is not WorkflowExecutionStatus.RUNNING and not finished:
-            raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
+            raise missing_thread(thread_id)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise unavailable(thread_id, error) from error
-        # Temporal has forgotten the thread; an earlier delete may have left objects of it all the same.
-        if not await _delete_objects(client, thread_id, external):
-            raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error
+        # Temporal has forgotten the thread; an earlier delete may have left objects of it all the same. Whose they were
+        # nobody knows any more: whoever asks, they go, and only the operator is told that there were any.
+        if not await _delete_objects(client, thread_id, external) or caller != EVERYONE:
+            raise missing_thread(thread_id) from error
 
 
 async def _delete_objects(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> int:
@@ -102,6 +107,7 @@ class _Execution(NamedTuple):
     run_id: str
     first_run_id: str
     incarnation: str
+    owner: str
 
 
 async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Execution]:
@@ -122,9 +128,12 @@ async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Exec
             raise
         events = reply.history.events
         if not events:
-            return [*chain, _Execution(at, at, "")]
+            return [*chain, _Execution(at, at, "", "")]
         started = events[0].workflow_execution_started_event_attributes
-        chain.append(_Execution(at, started.first_execution_run_id, await _incarnation(client, started)))
+        state = await _state(client, started)
+        incarnation = "" if state is None else incarnation_of(state)
+        owner = "" if state is None else state.owner
+        chain.append(_Execution(at, started.first_execution_run_id, incarnation, owner))
         at = started.continued_execution_run_id
     return chain
 
@@ -148,12 +157,12 @@ async def _last(client: Client, thread_id: ThreadId, run_id: str) -> str:
         at = following
 
 
-async def _incarnation(client: Client, started: WorkflowExecutionStartedEventAttributes) -> str:
-    """Of the thread whose state an execution began with."""
+async def _state(client: Client, started: WorkflowExecutionStartedEventAttributes) -> thread_pb2.Thread | None:
+    """Of the thread, what an execution began with."""
     argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
     if not argument or not isinstance(argument[0], bytes):
-        return ""
-    return incarnation_of(thread_pb2.Thread.FromString(argument[0]))
+        return None
+    return thread_pb2.Thread.FromString(argument[0])
 
 
 async def _ignoring_gone(call: object) -> None:

@@ -17,8 +17,9 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, 
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Internal, NotFound, Unavailable
+from agentvisor.core.errors import Internal, Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.attempt_objects import Outlines
@@ -41,10 +42,14 @@ class Listed(NamedTuple):
 
 
 class ThreadReader:
-    """Reads of one Temporal namespace; holds nothing."""
+    """Reads of one Temporal namespace for one caller, to whom other owners' threads do not exist; holds nothing.
 
-    def __init__(self, client: Client) -> None:
+    What a thread answers says whose it is: a worker that is older than owners says nothing, and its answer is nobody's.
+    """
+
+    def __init__(self, client: Client, caller: Owner = EVERYONE) -> None:
         self._client = client
+        self._caller = caller
 
     async def read(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
         """The thread with what was asked for, every acknowledged operation included. `NotFound`, `Unavailable`."""
@@ -89,6 +94,7 @@ class ThreadReader:
         while True:
             answer = await self._query(thread_id, "read_thread", page.SerializeToString())
             reply = thread_pb2.ReadThreadReply.FromString(answer)
+            check_owner(thread_id, self._caller, reply.thread.owner)
             if whole is None:
                 whole, revision = reply.thread, reply.revision
             elif reply.revision != revision:
@@ -119,6 +125,7 @@ class ThreadReader:
             reply = thread_pb2.ReadBlobsReply.FromString(
                 await self._query(thread_id, "read_blobs", asked.SerializeToString())
             )
+            check_owner(thread_id, self._caller, reply.owner)
             for message in reply.blobs:
                 blob = blob_from_message(message)
                 found[blob.key] = blob
@@ -135,6 +142,7 @@ class ThreadReader:
             reply = thread_pb2.ReadBlobsReply.FromString(
                 await self._query(thread_id, "read_blobs", asked.SerializeToString())
             )
+            check_owner(thread_id, self._caller, reply.owner)
             found.update((blob.key, blob) for blob in map(blob_from_message, reply.blobs))
             size = size or reply.stored_bytes
             if not reply.more:
@@ -150,6 +158,7 @@ class ThreadReader:
             asked = thread_pb2.ReadStorage(log=b"" if log is None else log.SerializeToString())
             answer = await self._query(thread_id, "read_storage", asked.SerializeToString())
             reply = thread_pb2.ReadStorageReply.FromString(answer)
+            check_owner(thread_id, self._caller, reply.owner)
             if not reply.gap:
                 reply.history_events = description.workflow_execution_info.history_length
                 reply.history_bytes = description.workflow_execution_info.history_size_bytes
@@ -167,7 +176,7 @@ class ThreadReader:
                 raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
-                    raise _missing(thread_id) from error
+                    raise missing_thread(thread_id) from error
                 if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED or attempt == _TRIES - 1:
                     raise unavailable(thread_id, error) from error
                 await asyncio.sleep(_PAUSE * (attempt + 1))
@@ -201,10 +210,10 @@ class ThreadReader:
             )
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                raise _missing(thread_id) from error
+                raise missing_thread(thread_id) from error
             raise unavailable(thread_id, error) from error
         if description.workflow_execution_info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING:
-            raise _missing(thread_id)
+            raise missing_thread(thread_id)
         return description
 
 
@@ -222,10 +231,6 @@ def _prunes(log: journal_pb2.Log) -> bool:
 
 def _too_fast(thread_id: ThreadId) -> Unavailable:
     return Unavailable(f"thread {thread_id} is being written too fast to be read consistently: try again")
-
-
-def _missing(thread_id: ThreadId) -> NotFound:
-    return NotFound(f"thread {thread_id} does not exist", thread_id=thread_id)
 
 
 def unavailable(thread_id: ThreadId, error: RPCError) -> Unavailable:

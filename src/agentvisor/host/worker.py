@@ -39,8 +39,8 @@ async def workers(
 ) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Poll while the context lasts; yields what stops taking runs and threads, and goes on with the host's own queue.
 
-    Runs that are alive may need that: a compaction gives their tokens back to this host alone. Other hosts find this one
-    by its identity (peers.py).
+    Runs that are alive may need that: a compaction gives their tokens back to this host alone. By its identity, other
+    hosts find this one (peers.py).
     """
     count_into(count_workflow)
     tuner = WorkerTuner.create_composite(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.owners import Owner
 from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
@@ -123,6 +124,7 @@ def thread_to_message(
         settings=settings_to_message(thread.settings),
         left_out=thread.left_out,
         incarnation=thread.incarnation,
+        owner=thread.owner,
     )
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
@@ -155,6 +157,7 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         settings=settings_from_message(message.settings),
         left_out=dict(message.left_out),
         incarnation=incarnation_of(message),
+        owner=Owner(message.owner),
     )
     for one in message.runs:
         run = run_from_message(one)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from typing import Self
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from tests.support.temporal import TemporalProcess, free_ports, temporal_server
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import Owner
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.config import Config, load_config
@@ -36,22 +38,32 @@ def config_in(folder: Path, **overrides: object) -> Config:
     return load_config(folder, environ={}, overrides=settings)
 
 
+class NoSessions:
+    """Sessions of a host that cannot open any."""
+
+    def __init__(self, door: Threads) -> None:
+        self._door = door
+
+    def of(self, owner: Owner) -> Self:
+        return type(self)(self._door.of(owner))
+
+    async def prune(self, thread_id: ThreadId) -> None:
+        await self._door.get(thread_id)
+
+    async def call(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
+        return StoreReply(error=to_error(Unavailable(f"no session for {thread_id}: {request.WhichOneof('kind')}")))
+
+
 async def app_without_temporal(config: Config) -> FastAPI:
     """The real app; what it asks of Temporal fails."""
     client = await Client.connect(f"127.0.0.1:{free_ports(1)[0]}", lazy=True)
     defaults = ThreadDefaults("queue", True, Settings(), config.storage.max_input, config.storage.max_value)
     door = Threads(client, defaults)
 
-    async def prune(thread_id: ThreadId) -> None:
-        await door.get(thread_id)
-
-    async def call(thread_id: ThreadId, request: StoreRequest) -> StoreReply:
-        return StoreReply(error=to_error(Unavailable(f"no session for {thread_id}: {request.WhichOneof('kind')}")))
-
     streams = RunStreams()
     events = RunEvents(door, streams)
     return create_app(
-        door, streams, events, config, prune=prune, call=call, version="1.2.3", grpc_address="127.0.0.1:1"
+        door, streams, events, config, outside=NoSessions(door), version="1.2.3", grpc_address="127.0.0.1:1"
     )
 
 

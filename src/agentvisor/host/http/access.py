@@ -14,8 +14,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentvisor.core.errors import PermissionRefused
+from agentvisor.core.owners import EVERYONE
 from agentvisor.host.http.errors import error_response
 from agentvisor.host.http.json import JsonResponse
+from agentvisor.host.http.services import OWNER_IN_SCOPE
 
 TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com", "https://agentchat.vercel.app")
 """Pages of LangGraph Studio and agent-chat-ui: they may drive a developer's own host."""
@@ -34,6 +36,7 @@ class Access:
         self._key = operator_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[OWNER_IN_SCOPE] = EVERYONE
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return

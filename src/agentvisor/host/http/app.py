@@ -26,9 +26,8 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
-from agentvisor.host.http.services import Afterwards, Prune, Services
+from agentvisor.host.http.services import Afterwards, Outside, Services
 from agentvisor.host.run_events import RunEvents
-from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 
@@ -44,8 +43,7 @@ def create_app(
     events: RunEvents,
     config: Config,
     *,
-    prune: Prune,
-    call: Call,
+    outside: Outside,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -58,8 +56,7 @@ def create_app(
         streams: events of the runs that live on this host, or are read here.
         events: keeps the tapes of runs that are read here fed.
         config: agents, limits, key.
-        prune: leaves the newest checkpoint of every namespace of a thread.
-        call: answers requests of clients outside of runs.
+        outside: writes into threads outside of runs.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -70,8 +67,7 @@ def create_app(
         threads=door,
         streams=streams,
         events=events,
-        prune=prune,
-        call=call,
+        outside=outside,
         config=config,
         version=version,
         grpc=grpc_address,

@@ -5,23 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, cast
+from typing import Annotated, Protocol, Self, cast
 
 import structlog
 from fastapi import Depends
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
-from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.errors import AgentVisorError, Internal
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
+from agentvisor.protocol.v1 import store_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
+
+
+OWNER_IN_SCOPE = "agentvisor.owner"
+"""Where the check before the routes (http/access.py) says for whom a request acts."""
+
+
+class Outside(Protocol):
+    """Writes into threads on which no run is active (host/sessions.py)."""
+
+    async def call(self, thread_id: ThreadId | None, request: store_pb2.StoreRequest) -> store_pb2.StoreReply: ...
+
+    async def prune(self, thread_id: ThreadId) -> None: ...
+
+    def of(self, owner: Owner) -> Self: ...
 
 
 Prune = Callable[[ThreadId], Awaitable[None]]
@@ -63,16 +79,16 @@ async def _logged(what: str, work: Coroutine[object, object, object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Held by the app; routes ask for it with `Served`."""
+    """What a route works with, for the caller of the request: routes ask for it with `Served`, and by no other way.
+
+    All that it holds of threads is the caller's: another owner's thread does not exist for them.
+    """
 
     threads: Threads
     streams: RunStreams
     events: RunEvents
     """Keeps the tape of a run that is read here fed, wherever the run lives."""
-    prune: Prune
-    """Leaves the newest checkpoint of every namespace of a thread."""
-    call: Call
-    """Writes into threads on which no run is active."""
+    outside: Outside
     config: Config
     version: str
     grpc: str | None
@@ -83,12 +99,30 @@ class Services:
     """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
-    owner: str = ""
+    owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
 
+    @property
+    def prune(self) -> Prune:
+        """Leaves the newest checkpoint of every namespace of a thread."""
+        return self.outside.prune
 
-def _services(request: Request) -> Services:
-    return cast("Services", request.app.state.services)
+    @property
+    def call(self) -> Call:
+        """Writes into threads on which no run is active."""
+        return self.outside.call
+
+    def of(self, owner: Owner) -> Services:
+        """The same for one owner."""
+        return replace(self, threads=self.threads.of(owner), outside=self.outside.of(owner), owner=owner)
+
+
+def _services(connection: HTTPConnection) -> Services:
+    """Bound to the caller; a request that came by no check has none, and gets nothing."""
+    owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
+    if owner is None:
+        raise Internal("nobody has checked for whom this request acts")
+    return cast("Services", connection.app.state.services).of(owner)
 
 
 Served = Annotated[Services, Depends(_services)]

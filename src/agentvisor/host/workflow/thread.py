@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
+    from agentvisor.core.owners import check_owner, keyword
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
@@ -43,6 +44,7 @@ WORKFLOW = "agentvisor.thread"
 RUN_ACTIVITY = "agentvisor.run"
 STATUS = SearchAttributeKey.for_keyword("AgentVisorStatus")
 AGENT = SearchAttributeKey.for_keyword("AgentVisorAgent")
+OWNER = SearchAttributeKey.for_keyword("AgentVisorOwner")
 METADATA = SearchAttributeKey.for_keyword_list("AgentVisorMetadata")
 
 _TAKE_SOON = timedelta(seconds=10)
@@ -245,6 +247,7 @@ class ThreadWorkflow:
     def _check_start_run(self, request: bytes) -> None:
         with refusing():
             message = run_pb2.StartRun.FromString(request)
+            self._check_owner(message.owner)
             settings = settings_from_message(message.settings) if message.HasField("settings") else None
             seen = seen_from_message(message.seen) if message.HasField("seen") else None
             self._thread.check_run(spec_from_message(message.spec), settings, seen)
@@ -259,7 +262,9 @@ class ThreadWorkflow:
     @cancel_run.validator
     def _check_cancel_run(self, request: bytes) -> None:
         with refusing():
-            self._thread.check_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id))
+            message = run_pb2.CancelRun.FromString(request)
+            self._check_owner(message.owner)
+            self._thread.check_cancel(RunId(message.run_id))
 
     @workflow.update
     def close_interrupts(self, request: bytes) -> bytes:  # noqa: ARG002 - there is nothing to say but that
@@ -269,8 +274,9 @@ class ThreadWorkflow:
         return b""
 
     @close_interrupts.validator
-    def _check_close_interrupts(self, request: bytes) -> None:  # noqa: ARG002 - the same
+    def _check_close_interrupts(self, request: bytes) -> None:
         with refusing():
+            self._check_owner(run_pb2.CloseInterrupts.FromString(request).owner)
             deadlines.check_close_interrupts(self._thread)
 
     @workflow.update
@@ -281,6 +287,14 @@ class ThreadWorkflow:
         self._thread.touch(_now_ms())
         self._show()
         return b""
+
+    @update_thread.validator
+    def _check_update_thread(self, request: bytes) -> None:
+        with refusing():
+            self._check_owner(run_pb2.UpdateThread.FromString(request).owner)
+
+    def _check_owner(self, caller: str) -> None:
+        check_owner(self._thread.thread_id, caller, self._thread.owner)
 
     # --- readers ---------------------------------------------------------------------------------------------------
 
@@ -298,13 +312,16 @@ class ThreadWorkflow:
     @workflow.query
     def read_blobs(self, request: bytes) -> bytes:
         asked = thread_pb2.ReadBlobs.FromString(request)
-        if asked.outlines:
-            return reads.read_outlines(self._thread, asked).SerializeToString()
-        return reads.read_blobs(self._thread.store, asked).SerializeToString()
+        thread = self._thread
+        reply = reads.read_outlines(thread, asked) if asked.outlines else reads.read_blobs(thread.store, asked)
+        reply.owner = thread.owner
+        return reply.SerializeToString()
 
     @workflow.query
     def read_storage(self, request: bytes) -> bytes:
-        return reads.read_storage(self._thread, thread_pb2.ReadStorage.FromString(request)).SerializeToString()
+        reply = reads.read_storage(self._thread, thread_pb2.ReadStorage.FromString(request))
+        reply.owner = self._thread.owner
+        return reply.SerializeToString()
 
     @workflow.query
     def read_attempt(self, request: bytes) -> bytes:
@@ -370,6 +387,7 @@ class ThreadWorkflow:
         if shown != self._shown:
             self._shown = shown
             named = [AGENT.value_set(agent)] if agent else []
+            owned = [OWNER.value_set(keyword(thread.owner))] if thread.owner else []
             workflow.upsert_search_attributes(  # pyright: ignore[reportUnknownMemberType] - Temporal's own signature
-                [STATUS.value_set(status), METADATA.value_set(metadata), *named]
+                [STATUS.value_set(status), METADATA.value_set(metadata), *named, *owned]
             )

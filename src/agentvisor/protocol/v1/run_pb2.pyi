@@ -487,7 +487,7 @@ Global___RunTask: _TypeAlias = RunTask  # noqa: Y015
 
 @_typing.final
 class StartRun(_message.Message):
-    """--- Updates -------------------------------------------------------------------------------------------------------"""
+    """--- Updates: `owner` is for whom the caller acts; empty: for the operator, who may touch every thread ---"""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -495,6 +495,8 @@ class StartRun(_message.Message):
     THREAD_METADATA_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     SEEN_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
     @_builtins.property
     def spec(self) -> Global___RunSpec: ...
     @_builtins.property
@@ -514,10 +516,11 @@ class StartRun(_message.Message):
         thread_metadata: _struct_pb2.Struct | None = ...,
         settings: Global___ThreadSettings | None = ...,
         seen: Global___Seen | None = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["seen", b"seen", "settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seen", b"seen", "settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner", "seen", b"seen", "settings", b"settings", "spec", b"spec", "thread_metadata", b"thread_metadata"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -560,12 +563,16 @@ class CloseInterrupts(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    OWNER_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
     def __init__(
         self,
+        *,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -596,15 +603,18 @@ class CancelRun(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
+    owner: _builtins.str
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -615,16 +625,19 @@ class UpdateThread(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     METADATA_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     def __init__(
         self,
         *,
         metadata: _struct_pb2.Struct | None = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "owner", b"owner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -60,6 +60,7 @@ class Thread(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -72,6 +73,8 @@ class Thread(_message.Message):
     """Loud end: what could not fit. Reads and delete still work, runs are refused."""
     incarnation: _builtins.str
     """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
+    owner: _builtins.str
+    """Whom the thread belongs to, from its creation on; empty: to nobody but the operator."""
     @_builtins.property
     def config(self) -> _run_pb2.PinnedConfig: ...
     @_builtins.property
@@ -108,10 +111,11 @@ class Thread(_message.Message):
         settings: _run_pb2.ThreadSettings | None = ...,
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         incarnation: _builtins.str = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "owner", b"owner", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -445,6 +449,7 @@ class ReadStorageReply(_message.Message):
     THREAD_STATE_ITEMS_FIELD_NUMBER: _builtins.int
     THREAD_STATE_BYTES_FIELD_NUMBER: _builtins.int
     SAVES_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     state_bytes: _builtins.int
     """The whole state, as a compaction would carry it."""
     unsheddable_bytes: _builtins.int
@@ -477,6 +482,8 @@ class ReadStorageReply(_message.Message):
     thread_state_bytes: _builtins.int
     saves: _builtins.int
     """Of the checkpoints, those of agentvisor.checkpoint."""
+    owner: _builtins.str
+    """The thread's."""
     @_builtins.property
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """How much compactions have left out so far, by shedding step."""
@@ -508,10 +515,11 @@ class ReadStorageReply(_message.Message):
         thread_state_items: _builtins.int = ...,
         thread_state_bytes: _builtins.int = ...,
         saves: _builtins.int = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "gap", b"gap", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "saves", b"saves", "state_bytes", b"state_bytes", "thread_state_bytes", b"thread_state_bytes", "thread_state_entries", b"thread_state_entries", "thread_state_items", b"thread_state_items", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blob_bytes", b"blob_bytes", "blobs", b"blobs", "checkpoints", b"checkpoints", "compactions", b"compactions", "effect_bytes", b"effect_bytes", "effects", b"effects", "external_blobs", b"external_blobs", "external_bytes", b"external_bytes", "gap", b"gap", "history_bytes", b"history_bytes", "history_events", b"history_events", "intended_effects", b"intended_effects", "left_out", b"left_out", "limit_bytes", b"limit_bytes", "namespaces", b"namespaces", "owner", b"owner", "pending_write_bytes", b"pending_write_bytes", "pending_writes", b"pending_writes", "runs", b"runs", "saves", b"saves", "state_bytes", b"state_bytes", "thread_state_bytes", b"thread_state_bytes", "thread_state_entries", b"thread_state_entries", "thread_state_items", b"thread_state_items", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -556,11 +564,14 @@ class ReadBlobsReply(_message.Message):
     ACTIVE_FIELD_NUMBER: _builtins.int
     STORED_BYTES_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
     stored_bytes: _builtins.int
     """With outlines: size of the whole state."""
     incarnation: _builtins.str
     """With outlines: the thread's."""
+    owner: _builtins.str
+    """The thread's."""
     @_builtins.property
     def blobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Blob]:
         """Bases first; a reply holds about 1.5 MB: ask again for the rest."""
@@ -577,10 +588,11 @@ class ReadBlobsReply(_message.Message):
         active: Global___ActiveAttempt | None = ...,
         stored_bytes: _builtins.int = ...,
         incarnation: _builtins.str = ...,
+        owner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "incarnation", b"incarnation", "more", b"more", "stored_bytes", b"stored_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blobs", b"blobs", "incarnation", b"incarnation", "more", b"more", "owner", b"owner", "stored_bytes", b"stored_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
