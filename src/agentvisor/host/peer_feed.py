@@ -65,7 +65,7 @@ class PeerFeed:
         shown = self._credential.sign(host_id, target)
         try:
             async with self._http.stream("GET", f"http://{address}{target}", headers={HEADER: shown}) as response:
-                if response.status_code != httpx.codes.OK:
+                if response.is_error:
                     raise Unavailable(f"host {host_id} refused the events of run {run_id}: {response.status_code}")
                 if response.headers.get(HEADER) != self._credential.answer(shown, host_id):
                     raise Unavailable(f"who answers at {address} is not host {host_id}, or has another http.peer_key")

@@ -161,8 +161,7 @@ class RunStreams:
         tape = self.open(run_id)
         if tape.closed:
             return
-        new = item.next_id > tape.next_id if isinstance(item, Gap) else item.id >= tape.next_id
-        if new:
+        if item.id >= tape.next_id:
             self._add(tape, item)
             tape.tell()
 

@@ -32,6 +32,11 @@ class Gap:
     next_id: int
 
     @property
+    def id(self) -> int:
+        """A number of its own: of an event that is gone, or of none. Who has it has been told of the gap."""
+        return self.next_id - 1
+
+    @property
     def size(self) -> int:
         return _OVERHEAD
 
@@ -82,20 +87,15 @@ class Tape:
     @property
     def first_id(self) -> int:
         """Number of the first event that is kept, or of the next one."""
-        if not self.items:
-            return self.next_id
-        first = self.items[0]
-        return first.id if isinstance(first, Event) else first.next_id
+        return self.items[0].id if self.items else self.next_id
 
     def add(self, item: Event | Gap) -> None:
         """Append what comes next."""
         self.items.append(item)
         self.bytes += item.size
+        self.next_id = item.id + 1
         if isinstance(item, Event):
-            self.next_id = item.id + 1
             self.attempt = max(self.attempt, item.attempt)
-        else:
-            self.next_id = item.next_id
 
     def drop_oldest(self) -> int:
         """Let the first item fall off; its size."""
@@ -114,13 +114,8 @@ class Tape:
                 return self.dropped + len(self.items), None
             # A number that this run's events never had.
             return self.dropped, Gap(self.first_id)
-        place = bisect_right(self.items, (number, 1), key=_order)
+        place = bisect_right(self.items, number, key=lambda item: item.id)
         first = place == 0
         if first and self.first_id != number + 1 and not (self.items and isinstance(self.items[0], Gap)):
             return self.dropped, Gap(self.first_id)
         return self.dropped + place, None
-
-
-def _order(item: Event | Gap) -> tuple[int, int]:
-    """A gap stands before the event that follows it."""
-    return (item.id, 1) if isinstance(item, Event) else (item.next_id, 0)

@@ -89,7 +89,7 @@ class PeerDoor:
                 if len(batch) > _BATCH:
                     yield bytes(batch)
                     batch.clear()
-                if (item.id + 1 if isinstance(item, Event) else item.next_id) >= end:
+                if item.id + 1 >= end:
                     break
             yield bytes(batch)
         yield _sign(tape)

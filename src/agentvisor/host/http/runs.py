@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -142,17 +143,11 @@ async def _events(
         return
     # LangGraph's client goes on without naming modes: then they are those that the run was started with.
     reader = RunReader(services, thread_id, run_id, modes or modes_of(run), None if after == ALL else after)
-    if not run.status.terminal:
-        source = reader.events()
-    elif after is not None:
-        source = reader.rest(run)
-    else:
+    if run.status.terminal and after is None:
         return
-    try:
-        async for event in source:
+    async with aclosing(reader.events()) as events:
+        async for event in events:
             yield event
-    finally:
-        await source.aclose()
 
 
 def _named(asked: Sequence[str] | None) -> Sequence[str]:
