@@ -143,7 +143,7 @@ class LiveAttempt:
             close = await self._back_off()
             if close is not None:
                 return close
-            async with self._services.events.beginning(run):
+            async with self._services.events.beginning(self.thread_id, run):
                 return await self._run_agent(spec, deadline_ms, forgets=forgets)
         except Fenced:
             return None

@@ -73,6 +73,7 @@ class RunEvents:
         self._peers = peers
         self._feed = feed
         self._followed: dict[RunId, Followed] = {}
+        self._stirs: dict[ThreadId, asyncio.Event] = {}
 
     @asynccontextmanager
     async def following(self, thread_id: ThreadId, run_id: RunId) -> AsyncGenerator[Followed]:
@@ -90,6 +91,15 @@ class RunEvents:
             if not followed.readers:
                 del self._followed[run_id]
                 await followed.stop()
+
+    async def stirred(self, thread_id: ThreadId) -> None:
+        """Wait until an attempt begins on this host in that thread."""
+        stir = self._stirs.setdefault(thread_id, asyncio.Event())
+        try:
+            await stir.wait()
+        finally:
+            if self._stirs.get(thread_id) is stir:
+                del self._stirs[thread_id]
 
     async def _follow(self, thread_id: ThreadId, run_id: RunId) -> Run:
         sighting = _Sighting(news=asyncio.Event())
@@ -184,7 +194,7 @@ class RunEvents:
     # --- an attempt that begins here ---------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def beginning(self, run: Run) -> AsyncGenerator[None]:
+    async def beginning(self, thread_id: ThreadId, run: Run) -> AsyncGenerator[None]:
         """The run's last attempt begins here, and ends with the context.
 
         What an earlier one told elsewhere is taken over meanwhile: the attempt does not wait for that, its events do.
@@ -193,6 +203,8 @@ class RunEvents:
         before = _last_host(run, but=1)
         elsewhere = self._peers is not None and before not in ("", self._peers.host_id)
         self._streams.attempt_started(run_id, attempt.attempt, attempt.scheduled_at_ms, takes_over=elsewhere)
+        if stir := self._stirs.pop(thread_id, None):
+            stir.set()
         taking = self._take_over(before, run_id, attempt.attempt) if elsewhere else None
         task = asyncio.create_task(taking, name=f"take over {run_id}") if taking else None
         try:

@@ -95,7 +95,8 @@ class RunStreams:
             return
         tape.attempt = tape.live = attempt
         tape.behind = False
-        tape.base = scheduled_at_ms * 1000 or self._now()
+        # After the moment itself: that is the number of the end of the run before (http/thread_stream.py).
+        tape.base = scheduled_at_ms * 1000 + 1 if scheduled_at_ms else self._now()
         if takes_over:
             tape.held = []
         data = b'{"run_id":"%s","attempt":%d}' % (run_id.encode(), attempt)

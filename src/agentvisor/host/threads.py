@@ -203,6 +203,11 @@ class Threads:
         """The thread with its runs and the head of every namespace."""
         return await self._reader.read(thread_id, thread_pb2.ReadThread(heads=True, whole_run_id=_NONE))
 
+    async def version(self, thread_id: ThreadId) -> str:
+        """Differs from an earlier one where the thread may have changed; costs no workflow task."""
+        info = (await self._reader.describe(thread_id)).workflow_execution_info
+        return f"{info.execution.run_id}:{info.history_length}"
+
     async def read(
         self,
         thread_id: ThreadId,

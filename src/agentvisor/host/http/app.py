@@ -21,6 +21,7 @@ from agentvisor.host.http import (
     stateless,
     storage,
     thread_state,
+    thread_stream,
     threads,
     threads_copy,
 )
@@ -99,6 +100,7 @@ def create_app(
         storage,
         state,
         thread_state,
+        thread_stream,
         runs,
         stateless,
         interrupts,
