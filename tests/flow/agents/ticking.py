@@ -7,6 +7,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 
 from agents import signs
+from agents.effects import effect
 
 
 class State(TypedDict, total=False):
@@ -22,6 +23,7 @@ class State(TypedDict, total=False):
 def tick(state: State) -> State:
     step, each = len(state.get("done", [])), state.get("each", 5)
     say = get_stream_writer()
+    effect(f"began {step}")
     for number in range(each):
         if number == each // 2 and step in state.get("stops", []):
             signs.wait_for(f"go{step}")

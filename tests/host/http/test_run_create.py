@@ -95,7 +95,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("langsmith_tracer", {"langsmith_tracer": {"project_name": "p"}}),
     ("multitask_strategy", {"multitask_strategy": "interrupt"}),
     ("multitask_strategy", {"multitask_strategy": "rollback"}),
-    ("stream_mode", {"stream_mode": ["values", "events"]}),
+    ("stream_mode", {"stream_mode": ["values", "lifecycle"]}),
     ("stream_mode", {"stream_mode": "tools"}),
     ("checkpoint", {"checkpoint": {"checkpoint_ns": "child:1", "checkpoint_id": "c"}}),
     ("checkpoint.thread_id", {"checkpoint": {"thread_id": "other", "checkpoint_id": "c"}}),

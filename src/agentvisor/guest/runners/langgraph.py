@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
@@ -19,6 +20,7 @@ from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
+from agentvisor.guest.runners.langgraph_events import EVENTS, debug_shown, with_events
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
@@ -34,6 +36,7 @@ MODES = {
     "tasks": "tasks",
     "checkpoints": "checkpoints",
     "debug": "debug",
+    "events": EVENTS,
 }
 """A caller's stream mode -> pregel's."""
 
@@ -92,7 +95,7 @@ class _Run:
     async def _stream(self, graph: Graph, config: RunnableConfig) -> AsyncIterator[Event]:
         spec = self._spec
         given: object = json.loads(spec.input) if spec.input else None
-        modes = OWN_MODES | {MODES[mode] for mode in self._asked}
+        modes = OWN_MODES | {MODES[mode] for mode in self._asked} - {EVENTS}
         command: object = json.loads(spec.command) if spec.command else None
         call = await invocation(
             graph,
@@ -105,7 +108,8 @@ class _Run:
         )
         if not graph.checkpointer:
             modes |= {"values"}
-        stream = graph.astream(
+        stream_of = partial(with_events, graph, self._task) if EVENTS in self._asked else graph.astream
+        stream = stream_of(
             call.input,
             call.config,
             context=json.loads(spec.context) if spec.context else None,
@@ -128,7 +132,7 @@ class _Run:
                 self._backlog.made(told["config"]["configurable"]["checkpoint_id"])
         elif mode == "tasks":
             projector.task(namespace, cast("Mapping[str, object]", payload))
-        else:
+        elif mode != EVENTS:  # those come between a checkpoint and its tasks, too
             projector.release()
         if not namespace:
             self._take_of_root(mode, payload)
@@ -136,7 +140,7 @@ class _Run:
             return
         for asked in self._asked:
             if MODES[asked] == mode:
-                self._events.send(asked, namespace, to_json(payload))
+                self._events.send(asked, namespace, to_json(debug_shown(payload) if mode == "debug" else payload))
 
     def _take_of_root(self, mode: str, payload: object) -> None:
         if mode == "values":
