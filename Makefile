@@ -9,6 +9,8 @@ REST := not slow and (flow or thorough)
 # CrewAI has an environment of its own: its releases do not go together with those of google-adk and with pydantic's.
 CREWAI := .venv-crewai
 CREWAI_STAMP := $(CREWAI)/.installed
+# LangGraph's JavaScript client, and agent-chat-ui with what builds it: for tests alone.
+NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.installed
 # Two workers: the machines that run this have two cores.
 JOBS ?= 2
 
@@ -29,7 +31,7 @@ help:
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
 # After it nothing asks the network again, the tests of CrewAI included.
-setup: $(STAMP) $(CREWAI_STAMP)
+setup: $(STAMP) $(CREWAI_STAMP) $(NPM_STAMPS)
 
 # The stamp is newer than pyproject.toml once everything is installed, so that nothing is asked of the network again.
 $(STAMP): pyproject.toml
@@ -52,7 +54,7 @@ check: lint
 # Native tracebacks: pytest's own parse the source, and CPython 3.11 aborts ("AST constructor recursion depth mismatch")
 # where another thread of the test, a host's, prints a traceback at that moment. The run would end at its first failure.
 # What fails beside others has to pass three times alone (docs/decisions/0011).
-test: check
+test: check $(NPM_STAMPS)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -m "$(REST)" --tb=native || $(BIN)/python scripts/run_alone.py $$?
 	$(MAKE) test-crewai
 
@@ -85,6 +87,11 @@ $(LOWEST)/.installed: pyproject.toml scripts/lowest_versions.py
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" --tb=native $(LOWEST_TESTS)
 
+# Where npm is not, the tests that need it say so and are skipped.
+%/node_modules/.installed: %/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $* --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@; \
+		else echo "npm is not on this machine: the tests in $* will be skipped"; fi
+
 demo: $(STAMP)
 	$(BIN)/agentvisor demo
 
@@ -111,4 +118,4 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv $(LOWEST) $(CREWAI) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) $(CREWAI) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -49,6 +49,11 @@ def spec(tmp_path: Path) -> Any:
 HONOURED: list[tuple[dict[str, Any], Any, Any]] = [
     ({"input": {"a": [1, "é"]}}, lambda spec: json.loads(spec.input), {"a": [1, "é"]}),
     ({"command": {"resume": "yes"}}, lambda spec: json.loads(spec.command), {"resume": "yes"}),
+    (
+        {"input": {}, "command": {"resume": "yes"}},
+        lambda spec: (spec.input, json.loads(spec.command)),
+        (b"", {"resume": "yes"}),
+    ),
     ({"config": {"tags": ["x"]}}, lambda spec: json.loads(spec.config), {"tags": ["x"]}),
     ({"context": {"user": "ada"}}, lambda spec: json.loads(spec.context), {"user": "ada"}),
     ({"metadata": {"n": 3}}, lambda spec: metadata_from_struct(spec.metadata), {"n": 3}),
@@ -101,7 +106,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("checkpoint.thread_id", {"checkpoint": {"thread_id": "other", "checkpoint_id": "c"}}),
     ("checkpoint_id", {"checkpoint_id": "c", "checkpoint": {"checkpoint_id": "d"}}),
     ("on_completion", {"on_completion": "keep"}),
-    ("command", {"input": {}, "command": {"resume": 1}}),
+    ("command", {"input": {"a": 1}, "command": {"resume": 1}}),
     ("on_interrupt", {"on_interrupt": "abandon", "command": {"resume": 1}}),
     ("durability", {"durability": "sync", "checkpoint_during": True}),
     ("config.configurable.thread_id", {"config": {"configurable": {"thread_id": "other"}}}),

@@ -122,7 +122,8 @@ def check(run: RunCreate, thread_id: str | None) -> None:
         raise InvalidInput("on_completion is for runs without a thread", field="on_completion")
     if run.checkpoint is not None and run.checkpoint.thread_id not in (None, thread_id):
         raise InvalidInput("checkpoint.thread_id is another thread", field="checkpoint.thread_id")
-    if run.command is not None and run.input is not None:
+    # agent-chat-ui sends `{}` with its answers: there is nothing in it that a command could do without.
+    if run.command is not None and run.input not in (None, {}):
         raise InvalidInput("input and command exclude each other: give one of them", field="command")
     if run.on_interrupt is not None and run.command is not None:
         raise InvalidInput(
@@ -149,7 +150,7 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         agent=agent,
         assistant_id=assistant_id(agent),
         kind=run_pb2.RUN_KIND_AGENT,
-        input=_json(run.input),
+        input=_json(run.input if run.command is None else None),
         command=_json(run.command.model_dump(exclude_unset=True) if run.command else None),
         config=_json(run.config),
         context=_json(run.context),
