@@ -145,6 +145,9 @@ class HttpConfig(Section):
         default=None, description="Key that HTTP and gRPC clients send; needed to listen beyond loopback."
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+    max_streams: int = Field(
+        default=1000, ge=1, description="Streams that one key holds open on one host; past it, 429."
+    )
     peer_key: SecretStr | None = Field(
         default=None,
         description="Key by which the hosts of a deployment know each other, the same on all of them; made of the "

@@ -7,6 +7,7 @@ this host copies its tape from there; a host on which an attempt begins takes ov
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import structlog
 
 from agentvisor.core.errors import AgentVisorError, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.runs import Run
 from agentvisor.host.peer_feed import PeerFeed, Sign
 from agentvisor.host.peers import Peers
@@ -68,28 +70,36 @@ class RunEvents:
     def __init__(
         self, threads: Threads, streams: RunStreams, peers: Peers | None = None, feed: PeerFeed | None = None
     ) -> None:
+        self._owner = EVERYONE
         self._threads = threads
         self._streams = streams
         self._peers = peers
         self._feed = feed
-        self._followed: dict[RunId, Followed] = {}
+        self._followed: dict[tuple[Owner, RunId], Followed] = {}
         self._stirs: dict[ThreadId, asyncio.Event] = {}
+
+    def of(self, owner: Owner) -> RunEvents:
+        """The same for one owner: other owners' runs do not exist there."""
+        own = copy.copy(self)
+        own._owner, own._threads = owner, self._threads.of(owner)  # noqa: SLF001 - it is of this class
+        return own
 
     @asynccontextmanager
     async def following(self, thread_id: ThreadId, run_id: RunId) -> AsyncGenerator[Followed]:
         """Feed the run's tape while the context lasts."""
-        followed = self._followed.get(run_id)
+        key = self._owner, run_id
+        followed = self._followed.get(key)
         if followed is None:
             self._streams.follow(run_id)
             task = asyncio.create_task(self._follow(thread_id, run_id), name=f"events of run {run_id}")
-            followed = self._followed[run_id] = Followed(task)
+            followed = self._followed[key] = Followed(task)
         followed.readers += 1
         try:
             yield followed
         finally:
             followed.readers -= 1
             if not followed.readers:
-                del self._followed[run_id]
+                del self._followed[key]
                 await followed.stop()
 
     async def stirred(self, thread_id: ThreadId) -> None:

@@ -53,7 +53,7 @@ STATUS: dict[type[AgentVisorError], int] = {
 }
 """Total: every error of the tree has its row."""
 
-_CODES = {401: "unauthenticated", 404: "not_found", 405: "method_not_allowed", 413: "value_too_large"}
+_CODES = {401: "unauthenticated", 404: "not_found", 405: "method_not_allowed", 413: "value_too_large", 429: "too_many"}
 
 _NO_OBJECT = ("missing", "dict_type", "model_type", "model_attributes_type")
 """What pydantic says of a body that is empty, null, a list or a text."""

@@ -14,6 +14,7 @@ from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.host.http.json import JsonResponse, JsonRoute, encode
 from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.outcome import failure, keeping_alive, outcome
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import RunCreate
@@ -43,7 +44,7 @@ async def wait_for_new_run(thread_id: ThreadInPath, body: RunCreate, services: S
     return waiting(services, await start(services, body, thread_id))
 
 
-@router.post("/stream")
+@router.post("/stream", dependencies=[COUNTED])
 async def stream_new_run(thread_id: ThreadInPath, body: RunCreate, services: Served) -> Response:
     """Start a run and send its events as they come."""
     return streaming(services, body, await start(services, body, thread_id))
@@ -112,7 +113,7 @@ async def join_run(
     return LiveResponse(keeping_alive(answer(), services.heartbeat), "application/json", location, leaving)
 
 
-@router.get("/{run_id}/stream")
+@router.get("/{run_id}/stream", dependencies=[COUNTED])
 async def join_run_stream(
     thread_id: ThreadInPath,
     run_id: RunInPath,

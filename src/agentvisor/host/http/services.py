@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Protocol, Self, cast
 
@@ -17,6 +17,7 @@ from agentvisor.core.errors import AgentVisorError, Internal
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
+from agentvisor.host.http.stream_counts import StreamCounts
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
@@ -99,6 +100,8 @@ class Services:
     """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
+    stream_counts: StreamCounts = field(default_factory=StreamCounts)
+    """Of all callers."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
 
@@ -114,7 +117,13 @@ class Services:
 
     def of(self, owner: Owner) -> Services:
         """The same for one owner."""
-        return replace(self, threads=self.threads.of(owner), outside=self.outside.of(owner), owner=owner)
+        return replace(
+            self,
+            threads=self.threads.of(owner),
+            events=self.events.of(owner),
+            outside=self.outside.of(owner),
+            owner=owner,
+        )
 
 
 def _services(connection: HTTPConnection) -> Services:

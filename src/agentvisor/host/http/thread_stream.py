@@ -20,6 +20,7 @@ from agentvisor.core.runs import Run
 from agentvisor.core.thread import Thread
 from agentvisor.host.http.json import JsonRoute, encode
 from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.outcome import failure
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.reading import latest_state
@@ -39,7 +40,7 @@ _REDIS_NUMBER = re.compile(r"(\d{1,15})-(\d{1,15}|\*)")
 """LangGraph's form: milliseconds and a count."""
 
 
-@router.get("")
+@router.get("", dependencies=[COUNTED])
 async def join_thread_stream(
     thread_id: ThreadInPath,
     services: Served,
