@@ -293,6 +293,16 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _peers_know_each_other(self) -> Self:
+        http = self.http
+        if http.peer_key is None and http.operator_key is None and not _is_loopback(http.host):
+            raise ValueError(
+                f"http.host {http.host} lets other machines in, and hosts need a key to know each other: set "
+                "http.peer_key (AGENTVISOR_HTTP_PEER_KEY) to a secret that all hosts of the deployment share"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _ports_differ(self) -> Self:
         ports = {"http.port": self.http.port, "grpc.port": self.grpc.port}
         if self.temporal.address is None:
