@@ -35,7 +35,7 @@ import time
 
 def agent(given):
     for number in range(given["events"]):
-        yield {"number": number}
+        yield {"number": number, "at": time.time()}
         time.sleep(given["pause"])
     return {"said": given["events"], "name": given["name"]}
 """
@@ -55,6 +55,8 @@ class Told:
     first: float
     """Seconds to the first number."""
     numbers: int
+    lags: list[float]
+    """Seconds from the agent to the client, of each."""
     moved: bool
     """The run lived on another host than the client's."""
 
@@ -66,6 +68,7 @@ async def stream(http: httpx.AsyncClient, url: str, events: int, pause: float) -
     body = {"assistant_id": "talker", "input": asked, "stream_mode": ["custom", "values"], "if_not_exists": "create"}
     began, first = time.monotonic(), 0.0
     told: list[tuple[str, Any, int]] = []
+    lags: list[float] = []
     async with http.stream("POST", f"{url}/threads/{named}/runs/stream", json=body) as response:
         response.raise_for_status()
         place = response.headers["content-location"]
@@ -75,6 +78,8 @@ async def stream(http: httpx.AsyncClient, url: str, events: int, pause: float) -
             if part is not None:
                 first = first or (time.monotonic() - began if part.event == "custom" else 0.0)
                 told.append((part.event, part.data, int(part.id or 0)))
+                if part.event == "custom":
+                    lags.append(time.time() - told[-1][1]["at"])
     numbers = [data["number"] for event, data, _ in told if event == "custom"]
     ids = [number for event, _, number in told if event != "values"]
     end = {"said": events, "name": name}
@@ -87,7 +92,7 @@ async def stream(http: httpx.AsyncClient, url: str, events: int, pause: float) -
         or any(left >= right for left, right in pairwise(ids))
     ):
         raise SystemExit(f"LOST: run {run} told {told[-5:]} of {len(told)} events")
-    return Told(first, len(numbers), str(run["attempts"][0]["host_id"]).split("-")[-2] != _pid_of(url))
+    return Told(first, len(numbers), lags, str(run["attempts"][0]["host_id"]).split("-")[-2] != _pid_of(url))
 
 
 _PIDS: dict[str, str] = {}
@@ -154,6 +159,11 @@ async def measured(http: httpx.AsyncClient, hosts: Sequence[Host], idle: Sequenc
     print("  lost, twice or out of order                     0")
     print(f"  runs that lived on another host than the client {sum(one.moved for one in told)}")
     print(f"  s to the first number: median, most             {firsts[len(firsts) // 2]:.2f}, {firsts[-1]:.2f}")
+    for where, moved in (("its own host   ", False), ("another host   ", True)):
+        lags = sorted(lag for one in told if one.moved == moved for lag in one.lags)
+        if lags:
+            median, late = lags[len(lags) // 2] * 1000, lags[len(lags) * 99 // 100] * 1000
+            print(f"  ms from the agent to a client of {where} median {median:.0f}, 99 % within {late:.0f}")
     ratios = ", ".join(_ratio(*one) for one in zip(most, idle, strict=True))
     print(f"  memory, most / idle                             {ratios}")
 
