@@ -47,7 +47,7 @@ Inside a guest nothing is to be set. Outside, in a notebook or a test, `AgentVis
 | variable | what it is | default |
 |---|---|---|
 | `AGENTVISOR_ENDPOINT` | HTTP address of a host | `http://127.0.0.1:8090` |
-| `AGENTVISOR_API_KEY` | key of the host, its `http.operator_key` | not set |
+| `AGENTVISOR_API_KEY` | a key that the host takes: of an owner, or the operator's | not set |
 
 An agent's process finds `AGENTVISOR_THREAD_ID`, `AGENTVISOR_RUN_ID` and `AGENTVISOR_ATTEMPT` in its environment.
 """

@@ -26,6 +26,7 @@ TEMPORAL_ROOMS = [
     "temporal_server",
     "temporal_client",
     "capacity",
+    "peers",
     "app",
 ]
 TEMPORAL = [f"host/{room}{rest}" for room in TEMPORAL_ROOMS for rest in (".py", "_*.py", "/*.py")]

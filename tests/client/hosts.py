@@ -15,6 +15,8 @@ from agentvisor.client.grpc_transport import GrpcTransport
 from agentvisor.client.socketpair import Channel
 from agentvisor.client.transport import Transport
 from agentvisor.core.ids import ThreadId
+from agentvisor.host.callers import Callers
+from agentvisor.host.config_tree import HttpConfig
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.protocol.frames import Frames, frame
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, FromAgent, StoreAnswer, ToAgent
@@ -103,11 +105,14 @@ def serving_grpc(handle: Handle, key: str | None = None) -> Generator[str]:
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 
-    async def answer(thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
-        return await asyncio.to_thread(handle, thread_id, request)
+    class Door:
+        async def call(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
+            return await asyncio.to_thread(handle, thread_id, request)
+
+    callers = Callers(HttpConfig(operator_key=key))  # type: ignore[arg-type]
 
     async def serve() -> None:
-        async with store_server(answer, "127.0.0.1", 0, key) as bound:
+        async with store_server(lambda _: Door(), "127.0.0.1", 0, callers) as bound:
             address.append(bound)
             loops.append(asyncio.get_running_loop())
             started.set()

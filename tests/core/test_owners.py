@@ -49,9 +49,16 @@ def test_different_owners_are_told_apart_in_a_search(names: list[str]) -> None:
     assert len({keyword(Owner(name)).casefold() for name in names}) == len(names)
 
 
-@pytest.mark.parametrize(
-    "one, other",
-    [("a%20b", "a b"), ("A", "a"), ("A", "%41"), ("%41", "%%34%31"), ("\u00e9", "e\u0301"), ("x" * 400, "x" * 401)],
-)
+ALIKE = [
+    ("a%20b", "a b"),
+    ("A", "a"),
+    ("A", "%41"),
+    ("%41", "%%34%31"),
+    ("\u00e9", "e\u0301"),
+    ("x" * 400, "x" * 401),
+]
+
+
+@pytest.mark.parametrize("one, other", ALIKE)
 def test_names_that_look_alike_are_different_owners(one: str, other: str) -> None:
     assert keyword(owner(one)).casefold() != keyword(owner(other)).casefold()

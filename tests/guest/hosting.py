@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.thread import Thread
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.config_tree import Config
@@ -85,11 +86,18 @@ class Hosting:
         return self.threads.setdefault(thread_id, Thread(ThreadId(thread_id), 0, 0, True, b""))
 
     async def start(
-        self, agent: str, *, thread: str = "t", run: str = "r", attempt: int = 1, **spec: Any
+        self,
+        agent: str,
+        *,
+        thread: str = "t",
+        run: str = "r",
+        attempt: int = 1,
+        owner: Owner = EVERYONE,
+        **spec: Any,
     ) -> tuple[RunningAgent, Kept]:
         kept = Kept(self.thread(thread))
         task = AgentTask(thread_id=thread, run_id=run, attempt=attempt, spec=RunSpec(agent=agent, run_id=run, **spec))
-        return await self.guests.start_agent(agent, task, kept), kept
+        return await self.guests.start_agent(agent, task, kept, owner=owner), kept
 
     async def run(self, agent: str, **arguments: Any) -> tuple[AgentEnd, Kept]:
         running, kept = await self.start(agent, **arguments)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from tests.histories.store_scenarios import STORE_SCENARIOS, Scenario
@@ -13,7 +13,9 @@ from tests.support.scene import make_compaction_due, scene, until_compacted, unt
 from tests.support.waiting import until
 from tests.support.writing import control_write, put, task_write
 
+from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import Owner
 
 
 def queue() -> str:
@@ -32,6 +34,26 @@ async def idle(temporal: str, thread_id: ThreadId) -> None:
     async with host(temporal) as one:
         await one.threads.create(thread_id, {"team": "a"}, exist_ok=False)
         await one.threads.update_metadata(thread_id, {"tier": 1})
+
+
+async def owned(temporal: str, thread_id: ThreadId) -> None:
+    """Created by an owner, run and changed by them; a stranger is refused; it continues as new and runs again."""
+
+    async def agent(self: ScriptedAgent) -> None:
+        await self.call(put(self.attempt))
+
+    async with host(temporal, agent=agent) as one:
+        hers, his = one.threads.of(Owner("Anna Ö.")), one.threads.of(Owner("bert"))
+        await hers.create(thread_id, {"team": "a"}, exist_ok=False)
+        one.threads, everybodys = hers, one.threads
+        await hers.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+        with suppress(NotFound):
+            await his.update_metadata(thread_id, {"team": "b"})
+        await make_compaction_due(hers, thread_id, events=8)
+        await one.client.get_workflow_handle(thread_id).execute_update("compact", b"", result_type=bytes)
+        await until_compacted(hers, thread_id)
+        await hers.wait_run(thread_id, await one.start_run(thread_id, "agent"))
+        one.threads = everybodys
 
 
 async def session_with_folds(temporal: str, thread_id: ThreadId) -> None:
@@ -199,6 +221,7 @@ SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
         idle,
+        owned,
         session_with_folds,
         run_that_completes,
         run_that_fails,

@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from agentvisor.core.errors import Unavailable
+from agentvisor.host.config_tree import HttpConfig
 from agentvisor.host.folders import require_writable
 from agentvisor.host.http.server import serving
 from agentvisor.host.ports import Port, require_free
@@ -38,7 +39,7 @@ def test_a_host_that_is_no_address_is_not_called_taken() -> None:
 
 async def test_a_server_that_cannot_listen_is_an_error_and_not_the_end_of_the_program(taken: int) -> None:
     with pytest.raises(Unavailable, match=f"HTTP cannot listen on 127.0.0.1:{taken}: .*in use"):
-        async with serving(FastAPI(), "127.0.0.1", taken):
+        async with serving(FastAPI(), HttpConfig(port=taken)):
             pytest.fail("it listens")
 
 

@@ -15,6 +15,7 @@ from tests.guest.hosting import AGENTS, Hosting, configured
 from tests.host.guest_processes import alive, command, tree, until
 
 from agentvisor.core.errors import Conflict, UnknownAgent
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.guest_pb2 import DrainAgent, ToAgent
 from agentvisor.protocol.v1.run_pb2 import Ending
@@ -578,6 +579,53 @@ async def test_runs_of_an_agent_share_a_guest_until_its_code_changes(host: Hosti
     await second.ended
     await until(lambda: not alive([old]))
     assert alive([new, third.pid]) == [new, third.pid]
+
+
+async def test_what_works_for_one_owner_shares_no_guest_with_what_works_for_another(host: Hosting) -> None:
+    running = {}
+    for run, owner in enumerate([EVERYONE, Owner("anna"), Owner("bert"), Owner("anna")]):
+        agent, kept = await host.start("sleeps", run=str(run), owner=owner)
+        await kept.printed("sleeping")
+        running.setdefault(owner, []).append(agent.pid)
+    guests = {owner: host.guests.pids(owner)["sleeps"] for owner in running}
+    assert len(set(guests.values())) == 3
+    for owner, agents in running.items():
+        assert set(agents) <= set(tree(guests[owner])), "each in the guest of its owner"
+
+
+async def test_a_guest_of_an_owner_ends_when_it_has_had_nothing_to_do_for_a_while(tmp_path: Path) -> None:
+    anna = Owner("anna")
+    config = configured(tmp_path, {"sleeps": plain("sleeps"), "echo": plain("echo")}, idle_timeout="300ms")
+    async with Guests(config) as guests:
+        host = Hosting(guests)
+        await host.run("echo", input=sent(1), run="of nobody")
+        working, kept = await host.start("sleeps", run="long", owner=anna)
+        await kept.printed("sleeping")
+        await host.run("echo", input=sent(1), run="short", owner=anna)
+        of_nobody, sleeper, idle = guests.pids()["echo"], guests.pids(anna)["sleeps"], guests.pids(anna)["echo"]
+        await until(lambda: not alive([idle]))
+        assert alive([sleeper, of_nobody]) == [sleeper, of_nobody], "one works, one is for all"
+        end, _ = await host.run("echo", input=sent(2), run="again", owner=anna)
+        assert output(end) == {"got": 2}
+        working.kill()
+        await working.ended
+        await until(lambda: not alive([sleeper]))
+        assert alive([of_nobody]) == [of_nobody]
+
+
+async def test_many_owners_leave_few_guests_behind(tmp_path: Path) -> None:
+    owners = [Owner(f"owner {number}") for number in range(4)]
+    config = configured(tmp_path, {"echo": plain("echo"), "sleeps": plain("sleeps")}, "exec", max_idle_guests=2)
+    async with Guests(config) as guests:
+        host = Hosting(guests)
+        working, kept = await host.start("sleeps", run="long", owner=owners[0])
+        await kept.printed("sleeping")
+        supervisors = []
+        for number, owner in enumerate(owners):
+            await host.run("echo", input=sent(1), run=str(number), owner=owner)
+            supervisors.append(guests.pids(owner)["echo"])
+        await until(lambda: alive(supervisors) == supervisors[2:])
+        assert alive([working.pid]) == [working.pid], "a guest that is at work stays"
 
 
 async def test_an_attempt_runs_once(host: Hosting) -> None:

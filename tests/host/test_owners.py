@@ -1,13 +1,14 @@
 """The one door to threads, as an owner has it: another owner's thread does not exist, whatever is asked of it."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 from temporalio import workflow
 from tests.host.test_threads import completes, spec
-from tests.support.host import EngineHost, new_thread
+from tests.support.host import EngineHost, engine_host, new_thread
 from tests.support.waiting import until
 from tests.support.writing import put
 
@@ -20,10 +21,12 @@ from agentvisor.host.threads_copy import copy_head, read_whole
 from agentvisor.host.workflow.thread import ThreadWorkflow
 from agentvisor.protocol.v1 import store_pb2
 
-pytestmark = pytest.mark.flow
+pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="module")]
 
 ANNA, BERT = Owner("anna"), Owner("bert' OR '1' = '1")
 RUN = RunId("r-of-anna")
+KEY = BlobKey(put(1).put.blobs[0].key)
+"""Of a value that she has stored."""
 
 Ask = Callable[[Threads, ThreadId], Awaitable[object]]
 
@@ -32,9 +35,9 @@ ABOUT_A_THREAD: dict[str, Ask] = {
     "read": lambda door, named: door.read(named),
     "state": lambda door, named: door.state(named),
     "page": lambda door, named: door.page(named, store_pb2.ListCheckpoints(), 10),
-    "blobs": lambda door, named: door.blobs(named, [BlobKey(b"k" * 32)]),
-    "stored_blobs": lambda door, named: door.stored_blobs(named, [BlobKey(b"k" * 32)]),
-    "part": lambda door, named: door.part(named, BlobKey(b"k" * 32), 0, 10),
+    "blobs": lambda door, named: door.blobs(named, [KEY]),
+    "stored_blobs": lambda door, named: door.stored_blobs(named, [KEY]),
+    "part": lambda door, named: door.part(named, KEY, 0, 10),
     "storage": lambda door, named: door.storage(named),
     "update_metadata": lambda door, named: door.update_metadata(named, {"mine": True}),
     "delete": lambda door, named: door.delete(named),
@@ -56,7 +59,7 @@ OTHERS = {
 }
 
 
-def test_every_method_of_the_door_has_its_row() -> None:
+async def test_every_method_of_the_door_has_its_row() -> None:
     methods = {name for name, _ in inspect.getmembers(Threads, inspect.isfunction) if not name.startswith("_")}
     assert methods == ABOUT_A_THREAD.keys() | OTHERS.keys()
 
@@ -68,7 +71,13 @@ async def contents(engine: EngineHost, thread_id: ThreadId) -> object:
     return thread.metadata, runs, thread.store.checkpoints, thread.store.state
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(temporal: str) -> AsyncGenerator[EngineHost]:
+    async with engine_host(temporal, f"q-{uuid4().hex[:8]}") as host:
+        yield host
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def annas(engine: EngineHost) -> ThreadId:
     """A thread of hers with a checkpoint and a finished run."""
     thread_id = new_thread()
@@ -178,7 +187,7 @@ async def test_who_creates_a_thread_from_another_owns_it(engine: EngineHost, ann
     assert (await engine.threads.get(source.thread_id)).owner == BERT
 
 
-def test_an_owners_door_gives_nobody_elses(engine: EngineHost) -> None:
+async def test_an_owners_door_gives_nobody_elses(engine: EngineHost) -> None:
     own = engine.threads.of(ANNA)
     assert own.of(ANNA) is not own
     for other in (BERT, EVERYONE):
@@ -207,7 +216,7 @@ WRITES: dict[str, store_pb2.StoreRequest] = {
     "delete_for_runs": store_pb2.StoreRequest(delete_for_runs=store_pb2.DeleteForRuns(run_ids=[RUN])),
     "get": store_pb2.StoreRequest(get=store_pb2.GetCheckpoint()),
     "list": store_pb2.StoreRequest(list=store_pb2.ListCheckpoints()),
-    "get_blobs": store_pb2.StoreRequest(get_blobs=store_pb2.GetBlobs(keys=[b"k" * 32])),
+    "get_blobs": store_pb2.StoreRequest(get_blobs=store_pb2.GetBlobs(keys=[KEY])),
 }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from agentvisor.core.owners import Owner
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
 from agentvisor.protocol.errors import from_error
 from agentvisor.protocol.ticket import RunTicket
@@ -43,9 +44,11 @@ class ScriptedGuests:
         self.scripts = scripts
         self.started: list[tuple[str, int]] = []
         """Runs and attempts, in order."""
+        self.owners: list[Owner] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler) -> RunningAgent:
+    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner) -> RunningAgent:
+        self.owners.append(owner)
         script = ScriptedAgent(task, handler)
         holder: list[asyncio.Task[None]] = []
 

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.guest.host_stream import OPTIONS
 from agentvisor.host.guest import Guest
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
@@ -48,7 +49,10 @@ class RawGuest:
         self._ids = count(1)
         self._call: Any = None
 
-    async def start_agent(self, _agent: str, task: AgentTask, handler: AgentHandler) -> RunningAgent:
+    async def start_agent(
+        self, _agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner = EVERYONE
+    ) -> RunningAgent:
+        del owner  # it is one guest, whoever asks
         return await self.guest.start_agent(task, handler, {})
 
     async def stop(self) -> None:

@@ -19,6 +19,7 @@ from temporalio.client import Client
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.thread import Settings
+from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
 from agentvisor.host.door import StoreLimits
@@ -151,8 +152,10 @@ async def running_host(
             heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
             timeout_ms=_ms(timedelta(days=1)),
         )
+        callers = Callers(config.http)
+        stack.push_async_callback(callers.close)
         grpc_address = await stack.enter_async_context(
-            store_server(sessions.call, config.grpc.host, config.grpc.port, _key(config), drain.begun.is_set)
+            store_server(sessions.of, config.grpc.host, config.grpc.port, callers, drain.begun.is_set)
         )
         app = create_app(
             threads,
@@ -160,12 +163,13 @@ async def running_host(
             events,
             config,
             outside=sessions,
+            callers=callers,
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
         )
         door = PeerDoor(app, streams, _credential(config), host_id, _address(config))
-        await stack.enter_async_context(serving(door, config.http.host, config.http.port))
+        await stack.enter_async_context(serving(door, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"

@@ -221,7 +221,11 @@ def _placed(config: Config, environ: Mapping[str, str]) -> Config:
     base = config.base_dir
     agents = {name: _placed_agent(name, _with_inherited(agent, environ), base) for name, agent in config.agents.items()}
     dev = config.dev.model_copy(update={"data_dir": base / config.dev.data_dir.expanduser()})
-    return config.model_copy(update={"agents": agents, "dev": dev})
+    http, keys = config.http, config.http.jwt.jwks_file
+    if keys is not None:
+        jwt = http.jwt.model_copy(update={"jwks_file": base / keys.expanduser()})
+        http = http.model_copy(update={"jwt": jwt})
+    return config.model_copy(update={"agents": agents, "dev": dev, "http": http})
 
 
 def _with_inherited(agent: AgentConfig, environ: Mapping[str, str]) -> AgentConfig:

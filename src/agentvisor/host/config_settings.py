@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
+from typing import cast
 
 from pydantic import BaseModel, SecretStr
 
@@ -85,6 +86,8 @@ def _kind(default: object) -> str:
             return "number"
         case dict():
             return "table"
+        case list():
+            return "list"
         case _:
             return "text"
 
@@ -101,8 +104,10 @@ def _shown(default: object, unit: str) -> str:
             return format_size(default)
         case SecretStr():
             return "secret"
-        case dict():
+        case dict() | []:
             return "empty"
+        case list():
+            return ", ".join(str(one) for one in cast("list[object]", default))
         case _:
             return str(default)
 

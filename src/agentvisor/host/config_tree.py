@@ -1,13 +1,14 @@
 """All that can be configured, as one typed tree: names, units, defaults, and what each setting is for."""
 
-import ipaddress
 import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from agentvisor.host.config_auth import ApiKeyConfig, ApiKeys, JwtConfig, Origins, is_loopback
+from agentvisor.host.config_section import Section
 from agentvisor.host.config_units import Duration, Size
 
 KIB = 1024
@@ -17,12 +18,6 @@ TcpPort = Annotated[int, Field(ge=1, le=65535)]
 # What a header carries unchanged: servers and clients strip spaces at its ends, and do not agree on what is not ASCII.
 _KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
-
-
-class Section(BaseModel):
-    """A part of the tree: unknown keys are refused, values do not change after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class AgentConfig(Section):
@@ -142,7 +137,17 @@ class HttpConfig(Section):
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: TcpPort = Field(default=8090, description="TCP port to listen on.")
     operator_key: SecretStr | None = Field(
-        default=None, description="Key that HTTP and gRPC clients send; needed to listen beyond loopback."
+        default=None, description="Key of the operator, who sees and may do everything, over HTTP and gRPC."
+    )
+    api_keys: ApiKeys = Field(
+        default_factory=list[ApiKeyConfig],
+        repr=False,
+        description="Keys of owners, each `{name, hash, owner}` and, if it is to end, `expires`; as a variable, JSON.",
+    )
+    cors_origins: Origins = Field(
+        default_factory=list[str],
+        description="Origins of the pages that may call, with commas between them; * for all, where keys are needed. "
+        "When not set: all where keys are needed, else this machine's, LangGraph Studio and agent-chat-ui.",
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
     max_streams: int = Field(
@@ -158,6 +163,37 @@ class HttpConfig(Section):
         description="host:port at which the other hosts reach this one; when not set, `host` and `port`, and this "
         "machine's own address where it listens on all.",
     )
+    max_url: Size = Field(default=16 * KIB, ge=1 * KIB, le=1 * MIB, description="Longest URL of a request.")
+    max_headers: Size = Field(
+        default=32 * KIB, ge=4 * KIB, le=1 * MIB, description="Size of all headers of a request together."
+    )
+    read_timeout: Duration = Field(
+        default=timedelta(minutes=1),
+        gt=timedelta(0),
+        description="Time that a client has to send a request's headers, and then its body.",
+    )
+    jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether callers must show who they are: any way for them to do so is configured."""
+        return self.operator_key is not None or bool(self.api_keys) or self.jwt.is_set
+
+    @model_validator(mode="after")
+    def _keys_differ(self) -> Self:
+        for what in ("name", "hash"):
+            values = [getattr(one, what) for one in self.api_keys]
+            if len(set(values)) < len(values):
+                raise ValueError(f"two api_keys have the same {what}: give each its own")
+        return self
+
+    @model_validator(mode="after")
+    def _pages_show_a_key(self) -> Self:
+        if "*" in self.cors_origins and not self.needs_key:
+            raise ValueError(
+                "cors_origins * lets every page of the web drive this host: name the origins, or set http.operator_key"
+            )
+        return self
 
     @field_validator("peer_address")
     @classmethod
@@ -195,6 +231,13 @@ class GuestConfig(Section):
     heartbeat: Duration = Field(default=timedelta(seconds=1), description="Heartbeat between guest and host.")
     stop_grace: Duration = Field(
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
+    )
+    idle_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        description="After which a guest of an owner that has nothing to do ends; those for threads of nobody stay.",
+    )
+    max_idle_guests: int = Field(
+        default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
     )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(
@@ -285,17 +328,17 @@ class Config(Section):
     @model_validator(mode="after")
     def _key_beyond_loopback(self) -> Self:
         for section, host in (("http", self.http.host), ("grpc", self.grpc.host)):
-            if self.http.operator_key is None and not _is_loopback(host):
+            if not self.http.needs_key and not is_loopback(host):
                 raise ValueError(
                     f"{section}.host {host} lets other machines in, and that needs a key: set http.operator_key "
-                    "(AGENTVISOR_HTTP_OPERATOR_KEY), or listen on 127.0.0.1"
+                    "(AGENTVISOR_HTTP_OPERATOR_KEY), http.api_keys or http.jwt, or listen on 127.0.0.1"
                 )
         return self
 
     @model_validator(mode="after")
     def _peers_know_each_other(self) -> Self:
         http = self.http
-        if http.peer_key is None and http.operator_key is None and not _is_loopback(http.host):
+        if http.peer_key is None and http.operator_key is None and not is_loopback(http.host):
             raise ValueError(
                 f"http.host {http.host} lets other machines in, and hosts need a key to know each other: set "
                 "http.peer_key (AGENTVISOR_HTTP_PEER_KEY) to a secret that all hosts of the deployment share"
@@ -313,10 +356,3 @@ class Config(Section):
             if port and first != setting:
                 raise ValueError(f"{first} and {setting} are both {port}: give each its own port")
         return self
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from uuid import uuid4
 
 import structlog
@@ -40,8 +41,16 @@ class Guest:
     """Lives as long as `run`; agents can be started from the beginning, they wait until the guest is ready."""
 
     def __init__(
-        self, name: str, setup: GuestSetup, *, ticket_key: bytes, heartbeat_seconds: float, folder: Path
+        self,
+        name: str,
+        setup: GuestSetup,
+        *,
+        ticket_key: bytes,
+        heartbeat_seconds: float,
+        folder: Path,
+        idle_seconds: float | None = None,
     ) -> None:
+        """`idle_seconds`: after which a guest without agents ends; None: it stays."""
         self.name = name
         self.id = uuid4().hex
         self._setup = setup
@@ -50,6 +59,8 @@ class Guest:
         self._ticket_key = ticket_key
         self._heartbeat_seconds = heartbeat_seconds
         self._parent = folder
+        self._idle_seconds = idle_seconds
+        self._idle_since = monotonic()
         self._stream = GuestStream(self.id, self._setup.token, self._receive)
         self._agents: dict[RunTicket, RunningAgent] = {}
         self._retired = asyncio.Event()
@@ -64,6 +75,11 @@ class Guest:
         """Whether it will live on after the runs that it has."""
         return not (self._retired.is_set() or self._stream.ended.is_set())
 
+    @property
+    def idle_since(self) -> float | None:
+        """By the monotonic clock; None: an agent runs in it."""
+        return None if self._agents else self._idle_since
+
     def retire(self) -> None:
         """Take no more runs, and end after the last one."""
         self._retired.set()
@@ -76,7 +92,7 @@ class Guest:
         signed = ticket.signed(self._ticket_key)
         agent = RunningAgent(ticket, signed, handler, self._stream.send)
         self._agents[ticket] = agent
-        agent.ended.add_done_callback(lambda _: self._agents.pop(ticket, None))
+        agent.ended.add_done_callback(lambda _: self._ended(ticket))
         sent = False
         try:
             await self.connected()
@@ -123,7 +139,7 @@ class Guest:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await _first(self._stream.connected.wait(), _shielded(exited))
-            await _first(self._stream.ended.wait(), _shielded(exited), self._silence(), self._spent())
+            await _first(self._stream.ended.wait(), _shielded(exited), self._silence(), self._spent(), self._idle())
             if self._silent_beats > 1 and not exited.done():
                 self._found_silent()  # where the host is busy, the transport's ping tells it before the count does
         except TimeoutError:
@@ -163,6 +179,24 @@ class Guest:
         await self._retired.wait()
         while self._agents:
             await asyncio.wait([agent.ended for agent in self._agents.values()])
+
+    def _ended(self, ticket: RunTicket) -> None:
+        self._agents.pop(ticket, None)
+        self._idle_since = monotonic()
+
+    async def _idle(self) -> None:
+        """Return when there was no agent for so long, having said that none is taken any more."""
+        if self._idle_seconds is None:
+            await self._stream.ended.wait()
+            return
+        left = self._idle_seconds
+        while self._agents or left > 0:
+            if self._agents:
+                await asyncio.wait([agent.ended for agent in self._agents.values()])
+            else:
+                await asyncio.sleep(left)
+            left = self._idle_since + self._idle_seconds - monotonic()
+        self._retired.set()
 
     async def _receive(self, message: FromGuest) -> None:
         self._silent_beats = 0

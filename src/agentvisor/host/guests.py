@@ -1,4 +1,8 @@
-"""The guests of this host: one for each agent, started when it is needed and replaced when it is gone."""
+"""The guests of this host: one for each agent and owner, started when it is needed and replaced when it is gone.
+
+What an agent leaves behind in its guest (a file, a process, a module that it has changed) is never met by an agent that
+works for somebody else.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from agentvisor.core.errors import UnknownAgent
+from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.guest import Guest
 from agentvisor.host.guest_folders import clear_abandoned
@@ -28,7 +33,7 @@ class Guests:
         self._sandbox = sandbox
         self._folder = config.dev.data_dir / "guests"
         self._ticket_key = secrets.token_bytes(32)
-        self._guests: dict[str, Guest] = {}
+        self._guests: dict[tuple[str, Owner], Guest] = {}
         self._lives: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -45,11 +50,15 @@ class Guests:
         await asyncio.gather(*self._lives, return_exceptions=True)
 
     async def prewarm(self, agent: str) -> None:
-        """Have a guest ready for this agent: it has imported the framework before a run asks for it."""
-        await self._guest_for(agent).warm()
+        """Have a guest ready for this agent: it has imported the framework before a run asks for it.
 
-    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler) -> RunningAgent:
-        """Start an attempt in the agent's guest; return when its process runs, or `ended` says why it does not.
+        For threads that nobody owns; an owner's first run waits for a guest of theirs.
+        """
+        await self._guest_for(agent, EVERYONE).warm()
+
+    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner) -> RunningAgent:
+        """Start an attempt in the agent's guest for the thread's owner; return when its process runs, or `ended` says
+        why it does not.
 
         `task` needs thread, run, attempt and spec; what the configuration says of the agent is added here.
         """
@@ -62,11 +71,13 @@ class Guests:
         task.max_value_bytes = storage.max_value
         task.max_inline_value_bytes = storage.max_stored_value
         task.patch_chain = storage.patch_chain
-        return await self._guest_for(agent).start_agent(task, handler, settings.env)
+        return await self._guest_for(agent, owner).start_agent(task, handler, settings.env)
 
-    def pids(self) -> dict[str, int]:
-        """The supervisors that take new runs, by agent."""
-        return {agent: guest.pid for agent, guest in self._guests.items() if guest.takes_runs}
+    def pids(self, owner: Owner = EVERYONE) -> dict[str, int]:
+        """The supervisors that take an owner's new runs, by agent."""
+        return {
+            agent: guest.pid for (agent, whose), guest in self._guests.items() if guest.takes_runs and whose == owner
+        }
 
     def reload(self, config: Config | None = None) -> None:
         """The agents' code has changed: new runs go to new guests, the present ones end after their last run."""
@@ -75,9 +86,12 @@ class Guests:
             guest.retire()
         self._guests.clear()
 
-    def _guest_for(self, agent: str) -> Guest:
-        guest = self._guests.get(agent)
-        if guest is None or not guest.takes_runs:
+    def _guest_for(self, agent: str, owner: Owner) -> Guest:
+        for gone in [key for key, one in self._guests.items() if not one.takes_runs]:
+            del self._guests[gone]
+        guest = self._guests.get((agent, owner))
+        if guest is None:
+            self._end_idle()
             settings = self._agent(agent)
             guest = Guest(
                 agent,
@@ -85,12 +99,20 @@ class Guests:
                 ticket_key=self._ticket_key,
                 heartbeat_seconds=self._config.guest.heartbeat.total_seconds(),
                 folder=self._folder,
+                idle_seconds=None if owner == EVERYONE else self._config.guest.idle_timeout.total_seconds(),
             )
-            self._guests[agent] = guest
+            self._guests[agent, owner] = guest
             life = asyncio.create_task(guest.run(self._sandbox, settings.env), name=f"guest of {agent}")
             self._lives.add(life)
             life.add_done_callback(self._lives.discard)
         return guest
+
+    def _end_idle(self) -> None:
+        """Leave room for one more among the guests of owners that have nothing to do; the longest idle go."""
+        idle = {one: one.idle_since for (_, owner), one in self._guests.items() if owner != EVERYONE}
+        waiting = sorted((since, id(one), one) for one, since in idle.items() if since is not None)
+        for _, _, one in waiting[: max(0, len(waiting) - self._config.guest.max_idle_guests + 1)]:
+            one.retire()
 
     def _setup(self, agent: AgentConfig) -> GuestSetup:
         return GuestSetup(

@@ -258,7 +258,9 @@ class LiveAttempt:
             deadline_ms=deadline_ms,
             forgets=forgets,
         )
-        agent = await self._unless_stopping(lambda: services.guests.start_agent(spec.agent, task, self))
+        agent = await self._unless_stopping(
+            lambda: services.guests.start_agent(spec.agent, task, self, owner=self.owner)
+        )
         if agent is None:
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
         self._log.info("agent_started", agent=spec.agent, pid=agent.pid)

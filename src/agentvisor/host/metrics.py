@@ -41,6 +41,11 @@ GIVEN_UP_RUNS = Counter(
     "Runs that ended in error because their restarts were used up, by how the last attempt ended: alert on this.",
     ["ending"],
 )
+REFUSED_CALLERS = Counter(
+    "agentvisor_refused_callers",
+    "Requests with no key or token (nothing_shown), or one that does not count (key, token).",
+    ["reason"],
+)
 
 _COUNTERS = {
     Counted.COMPACTED: COMPACTIONS,

@@ -54,6 +54,7 @@ from agentvisor.host.workflow.refusals import refusal
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
+from agentvisor.protocol.reads import KEYWORDS
 from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
@@ -356,6 +357,8 @@ class Threads:
             terms.append(f"AgentVisorAgent = '{_plain(agent)}'")
         if ids is not None:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
+        if len(metadata) > KEYWORDS:
+            raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
         for key, value in metadata.items():
             if not _FILTER_KEY.fullmatch(key):
                 raise InvalidInput(

@@ -10,6 +10,7 @@ import pytest_asyncio
 from tests.guest.hosting import AGENTS, Hosting, Kept, configured
 
 from agentvisor.core.ids import ROOT
+from agentvisor.core.owners import EVERYONE
 from agentvisor.guest.runners.langgraph_backlog import MOST
 from agentvisor.host.guests import Guests
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
@@ -70,7 +71,7 @@ async def run(host: Hosting, kept: Slow, durability: str) -> Ending.ValueType:
     kept.steps.unlink(missing_ok=True)
     spec = RunSpec(agent="hurries", run_id="r", input=GIVEN, config=CONFIG, durability=durability)
     task = AgentTask(thread_id=kept.thread.thread_id, run_id="r", attempt=1, spec=spec)
-    running = await host.guests.start_agent("hurries", task, kept)
+    running = await host.guests.start_agent("hurries", task, kept, owner=EVERYONE)
     return (await asyncio.wait_for(running.ended, 90)).ending
 
 

@@ -18,6 +18,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import Owner
 from agentvisor.core.thread import Settings
 from agentvisor.host.app import Host, running_host
+from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config, load_config
 from agentvisor.host.http.app import create_app
 from agentvisor.host.run_events import RunEvents
@@ -60,10 +61,17 @@ async def app_without_temporal(config: Config) -> FastAPI:
     defaults = ThreadDefaults("queue", True, Settings(), config.storage.max_input, config.storage.max_value)
     door = Threads(client, defaults)
 
+    callers = Callers(config.http)
     streams = RunStreams()
-    events = RunEvents(door, streams)
     return create_app(
-        door, streams, events, config, outside=NoSessions(door), version="1.2.3", grpc_address="127.0.0.1:1"
+        door,
+        streams,
+        RunEvents(door, streams),
+        config,
+        outside=NoSessions(door),
+        callers=callers,
+        version="1.2.3",
+        grpc_address="127.0.0.1:1",
     )
 
 

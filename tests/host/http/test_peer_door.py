@@ -13,6 +13,7 @@ from tests.support.temporal import free_ports
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import RunId
+from agentvisor.host.config_tree import HttpConfig
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.peer_credential import HEADER, PeerCredential, peer_key
@@ -32,7 +33,7 @@ async def home(tmp_path: Path, streams: RunStreams, credential: PeerCredential =
     port = free_ports(1)[0]
     address = f"127.0.0.1:{port}"
     app = await app_without_temporal(config_in(tmp_path, http__port=port))
-    async with serving(PeerDoor(app, streams, credential, HOME, address), "127.0.0.1", port):
+    async with serving(PeerDoor(app, streams, credential, HOME, address), HttpConfig(port=port)):
         yield address
 
 
@@ -125,7 +126,7 @@ async def test_who_answers_must_have_the_key_too(tmp_path: Path) -> None:
             await send({"type": "http.response.body", "body": b"forged"})
 
     port = free_ports(1)[0]
-    async with serving(impostor, "127.0.0.1", port):
+    async with serving(impostor, HttpConfig(port=port)):
         with pytest.raises(Unavailable, match="is not host"):
             await read(await feed_of(f"127.0.0.1:{port}"))
 

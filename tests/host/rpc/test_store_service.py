@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator
+from typing import Self
 
 import grpc
 import grpc.aio
@@ -10,6 +11,11 @@ from tests.support.store_kinds import KINDS, of_kind
 
 from agentvisor.core.errors import Conflict, InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import EVERYONE, Owner
+from agentvisor.host.api_keys import hash_of
+from agentvisor.host.callers import Callers
+from agentvisor.host.config_auth import ApiKeyConfig
+from agentvisor.host.config_tree import HttpConfig
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub
@@ -25,15 +31,26 @@ from agentvisor.protocol.v1.store_pb2 import (
 GET = StoreRequest(thread_id="t", get=GetCheckpoint())
 
 
+def keys(operator: str | None = None, **owners: str) -> Callers:
+    """Those of an operator, and of owners by their names."""
+    listed = [ApiKeyConfig(name=name, owner=name, hash=hash_of(key)) for name, key in owners.items()]
+    return Callers(HttpConfig(operator_key=operator, api_keys=listed))  # type: ignore[arg-type]
+
+
 class Handler:
     """Notes what reaches it."""
 
     def __init__(self) -> None:
         self.called: list[ThreadId | None] = []
+        self.owners: list[Owner] = []
         self.error: Exception | None = None
         self.reply = StoreReply()
 
-    async def __call__(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
+    def of(self, owner: Owner) -> Self:
+        self.owners.append(owner)
+        return self
+
+    async def call(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply:
         self.called.append(thread_id)
         if self.error is not None:
             raise self.error
@@ -47,7 +64,10 @@ def handler() -> Handler:
 
 @pytest.fixture
 async def stub(handler: Handler) -> AsyncGenerator[StoreHostStub]:
-    async with store_server(handler, "127.0.0.1", 0, None) as address, grpc.aio.insecure_channel(address) as channel:
+    async with (
+        store_server(handler.of, "127.0.0.1", 0, keys()) as address,
+        grpc.aio.insecure_channel(address) as channel,
+    ):
         yield StoreHostStub(channel)
 
 
@@ -91,7 +111,7 @@ async def test_a_host_that_stops_refuses_as_one_that_is_gone_so_that_the_client_
 ) -> None:
     stopping: list[bool] = []
     async with (
-        store_server(handler, "127.0.0.1", 0, None, lambda: bool(stopping)) as address,
+        store_server(handler.of, "127.0.0.1", 0, keys(), lambda: bool(stopping)) as address,
         grpc.aio.insecure_channel(address) as channel,
     ):
         stub = StoreHostStub(channel)
@@ -142,7 +162,7 @@ async def test_a_defect_is_logged_and_says_nothing_of_itself(
 )
 async def test_without_the_key_no_kind_of_request_is_answered(handler: Handler, shown: list[str]) -> None:
     async with (
-        store_server(handler, "127.0.0.1", 0, "right") as address,
+        store_server(handler.of, "127.0.0.1", 0, keys("right")) as address,
         grpc.aio.insecure_channel(address) as channel,
     ):
         stub = StoreHostStub(channel)
@@ -153,6 +173,16 @@ async def test_without_the_key_no_kind_of_request_is_answered(handler: Handler, 
         assert handler.called == []
         await stub.Call(GET, metadata=[("authorization", "Bearer right")])
         assert handler.called == ["t"]
+
+
+async def test_the_key_tells_whose_threads_there_are(handler: Handler) -> None:
+    async with (
+        store_server(handler.of, "127.0.0.1", 0, keys("operator", anna="annas", bert="berts")) as address,
+        grpc.aio.insecure_channel(address) as channel,
+    ):
+        for key in ("annas", "operator", "berts"):
+            await StoreHostStub(channel).Call(GET, metadata=[("authorization", f"Bearer {key}")])
+    assert handler.owners == ["anna", EVERYONE, "bert"]
 
 
 async def test_a_message_over_the_limit_and_a_compressed_one_are_refused_and_the_server_lives(
@@ -172,8 +202,8 @@ async def test_a_message_over_the_limit_and_a_compressed_one_are_refused_and_the
 
 
 async def test_a_port_that_is_taken_is_a_clear_error(handler: Handler) -> None:
-    async with store_server(handler, "127.0.0.1", 0, None) as address:
+    async with store_server(handler.of, "127.0.0.1", 0, keys()) as address:
         port = int(address.rpartition(":")[2])
         with pytest.raises(InvalidInput, match=str(port)):
-            async with store_server(handler, "127.0.0.1", port, None):
+            async with store_server(handler.of, "127.0.0.1", port, keys()):
                 pass

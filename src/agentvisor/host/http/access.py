@@ -1,21 +1,22 @@
-"""Who may call: the operator's key where there is one, else only this machine's own programs and pages.
+"""Who may call: whoever shows a key or token that counts; where none is needed, this machine's own programs and pages.
 
-A host without a key listens on loopback only (the configuration sees to it). Web pages elsewhere reach loopback through
-the browser all the same: by a foreign Origin, or by a name that resolves to 127.0.0.1. Both are refused.
+A host that needs no key listens on loopback only (the configuration sees to it). Web pages elsewhere reach loopback
+through the browser all the same: by a foreign Origin, or by a name that resolves to 127.0.0.1. Both are refused.
 """
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentvisor.core.errors import PermissionRefused
+from agentvisor.core.errors import PermissionRefused, Unavailable
 from agentvisor.core.owners import EVERYONE
-from agentvisor.host.http.errors import error_response
+from agentvisor.host.callers import Callers
+from agentvisor.host.http.errors import error_response, refusal, refuse
 from agentvisor.host.http.json import JsonResponse
 from agentvisor.host.http.services import OWNER_IN_SCOPE
 
@@ -29,32 +30,50 @@ _OPEN = ("/ok",)
 
 
 class Access:
-    """Lets a request through, or answers 401 or 403."""
+    """Lets a request or a WebSocket through, and notes for whom it acts; or answers 401, 403 or 503."""
 
-    def __init__(self, app: ASGIApp, operator_key: str | None) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers, origins: Sequence[str]) -> None:
+        """`origins`: of pages that may call, besides this machine's where no key is needed; with keys, empty is all."""
         self._app = app
-        self._key = operator_key
+        self._callers = callers
+        self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[OWNER_IN_SCOPE] = EVERYONE
-        if scope["type"] != "http" or scope["path"] in _OPEN:
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        if scope["path"] in _OPEN:
+            scope[OWNER_IN_SCOPE] = EVERYONE  # there is nothing behind that anybody owns
+            await self._app(scope, receive, send)
+            return
+        refused = await self._refused(scope)
+        if refused is not None:
+            await refuse(refused, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _refused(self, scope: Scope) -> JsonResponse | None:
+        """The answer to a caller who may not; else the owner is in the scope."""
         headers = Headers(scope=scope)
-        answer = self._check_place(headers) if self._key is None else self._check_key(headers, self._key)
-        await (answer or self._app)(scope, receive, send)
+        refused = self._check_place(headers, scope["type"])
+        if refused is not None:
+            return refused
+        try:
+            owner = await self._callers.owner_of(_shown(headers), _client(scope))
+        except Unavailable as error:
+            return error_response(error)
+        if owner is None:
+            return _unauthenticated()
+        scope[OWNER_IN_SCOPE] = owner
+        return None
 
-    def _check_key(self, headers: Headers, key: str) -> JsonResponse | None:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        shown = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        if hmac.compare_digest(shown.encode(), key.encode()):
-            return None
-        text = "this host needs a key: send `Authorization: Bearer KEY` or `X-Api-Key: KEY` (http.operator_key)"
-        body = {"detail": text, "code": "unauthenticated", "message": text}
-        return JsonResponse(body, 401, {"www-authenticate": "Bearer"})
-
-    def _check_place(self, headers: Headers) -> JsonResponse | None:
-        host = headers.get("host", "")
+    def _check_place(self, headers: Headers, kind: str) -> JsonResponse | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self._callers.must_show:
+            # Of requests the browser asks first (CORS); of a WebSocket it does not.
+            if kind == "http" or origin is None or not self._origins or self._origins & {"*", origin}:
+                return None
+            return error_response(PermissionRefused(f"pages of {origin[:80]!r} may not call (http.cors_origins)"))
         if not _is_loopback(_name(f"//{host}")):
             return error_response(
                 PermissionRefused(
@@ -62,12 +81,32 @@ class Access:
                     "to be reached by another name it needs a key (http.operator_key)"
                 )
             )
-        origin = headers.get("origin")
-        if origin is None or origin in TRUSTED_ORIGINS or _is_loopback(_name(origin)):
+        if origin is None or origin in self._origins or _is_loopback(_name(origin)):
             return None
         return error_response(
             PermissionRefused(f"pages of {origin[:80]!r} may not call a host without a key (http.operator_key)")
         )
+
+
+def _shown(headers: Headers) -> str | None:
+    """The key or token. Two of them are none: something on the way may have looked at the other one."""
+    authorizations, keys = headers.getlist("authorization"), headers.getlist("x-api-key")
+    if len(authorizations) > 1 or len(keys) > 1:
+        return None
+    scheme, _, token = (authorizations or [""])[0].partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    return keys[0] if keys else None
+
+
+def _client(scope: Scope) -> str:
+    address: tuple[str, int] | None = scope.get("client")
+    return address[0] if address else "unknown"
+
+
+def _unauthenticated() -> JsonResponse:
+    text = "this host needs a key or token that counts: send `Authorization: Bearer KEY` or `X-Api-Key: KEY`"
+    return refusal(401, text, {"www-authenticate": "Bearer"})
 
 
 def _name(url: str) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
@@ -27,6 +28,7 @@ from agentvisor.host.http import (
 )
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
+from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.services import Afterwards, Outside, Services
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
@@ -45,6 +47,7 @@ def create_app(
     config: Config,
     *,
     outside: Outside,
+    callers: Callers,
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
@@ -56,8 +59,9 @@ def create_app(
         door: the way to threads.
         streams: events of the runs that live on this host, or are read here.
         events: keeps the tapes of runs that are read here fed.
-        config: agents, limits, key.
+        config: agents, limits.
         outside: writes into threads outside of runs.
+        callers: who may call, and for whom they act.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
@@ -107,20 +111,23 @@ def create_app(
     )
     for one in routes:
         app.include_router(one.router)
-    _guard(app, config)
+    _guard(app, config, callers)
     return app
 
 
-def _guard(app: FastAPI, config: Config) -> None:
+def _guard(app: FastAPI, config: Config, callers: Callers) -> None:
     """What stands before the routes; the last that is added is met first."""
-    key = None if config.http.operator_key is None else config.http.operator_key.get_secret_value()
-    app.add_middleware(BoundedBodies, max_body=config.http.max_body)
-    app.add_middleware(Access, operator_key=key)
+    origins = config.http.cors_origins
+    pages = origins or ([] if callers.must_show else [*TRUSTED_ORIGINS])
+    patience = config.http.read_timeout.total_seconds()
+    app.add_middleware(BoundedBodies, max_body=config.http.max_body, read_timeout=patience)
+    app.add_middleware(Access, callers=callers, origins=pages)
+    app.add_middleware(BoundedHeads, max_url=config.http.max_url, max_headers=config.http.max_headers)
     app.add_middleware(
         CORSMiddleware,
         # With a key, a page shows the key or gets nothing; without one, only trusted pages may ask.
-        allow_origins=TRUSTED_ORIGINS if key is None else ["*"],
-        allow_origin_regex=LOOPBACK_ORIGIN if key is None else None,
+        allow_origins=pages or ["*"],
+        allow_origin_regex=None if callers.must_show else LOOPBACK_ORIGIN,
         allow_methods=["*"],
         allow_headers=["*"],
         allow_private_network=True,

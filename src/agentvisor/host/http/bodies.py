@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentvisor.core.errors import ValueTooLarge
-from agentvisor.host.http.errors import error_response
+from agentvisor.host.http.errors import error_response, refusal
 
 _PLAIN = ("", "text/plain", "application/x-www-form-urlencoded")
 """Also what curl says of `-d '{...}'`."""
 
 
 class BoundedBodies:
-    """Answers 413 for a body over the limit; the route behind gets the whole body as one message."""
+    """Answers 413 for a body over the limit, 408 for a slow one; the route behind gets the whole body at once."""
 
-    def __init__(self, app: ASGIApp, max_body: int) -> None:
+    def __init__(self, app: ASGIApp, max_body: int, read_timeout: float) -> None:
+        """`read_timeout`: seconds for the whole body."""
         self._app = app
         self._max_body = max_body
+        self._read_timeout = read_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -30,7 +33,13 @@ class BoundedBodies:
         if declared.isdecimal() and int(declared) > self._max_body:
             await self._refuse(int(declared), scope, receive, send)
             return
-        body = await self._read(receive)
+        try:
+            async with asyncio.timeout(self._read_timeout):
+                body = await self._read(receive)
+        except TimeoutError:
+            text = f"the body did not come within {self._read_timeout:g} s (http.read_timeout)"
+            await refusal(408, text, {"connection": "close"})(scope, receive, send)
+            return
         if body is None:
             return  # the client is gone
         if len(body) > self._max_body:

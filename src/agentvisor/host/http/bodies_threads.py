@@ -54,7 +54,7 @@ class ThreadFilter(Body):
 class ThreadSearch(ThreadFilter):
     """Which threads to list, and how."""
 
-    ids: list[str] | None = None
+    ids: list[str] | None = Field(default=None, max_length=1000)
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
     sort_by: SortBy | None = None

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from agentvisor.core.errors import (
     AgentVisorError,
@@ -53,7 +54,17 @@ STATUS: dict[type[AgentVisorError], int] = {
 }
 """Total: every error of the tree has its row."""
 
-_CODES = {401: "unauthenticated", 404: "not_found", 405: "method_not_allowed", 413: "value_too_large", 429: "too_many"}
+_CODES = {
+    401: "unauthenticated",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    413: "value_too_large",
+    414: "value_too_large",
+    429: "too_many",
+    431: "value_too_large",
+}
+"""Of what HTTP itself refuses."""
 
 _NO_OBJECT = ("missing", "dict_type", "model_type", "model_attributes_type")
 """What pydantic says of a body that is empty, null, a list or a text."""
@@ -72,6 +83,23 @@ def error_body(error: AgentVisorError) -> dict[str, Json]:
     return {"detail": error.message, "code": error.code, "message": error.message, "metadata": details}
 
 
+def refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -> JsonResponse:
+    """The answer to a request that no route was asked for."""
+    code = _CODES.get(status, "invalid_input" if status < 500 else "internal")
+    body: dict[str, Json] = {"detail": text, "code": code, "message": text, "metadata": {}}
+    return JsonResponse(body, status, headers)
+
+
+async def refuse(response: JsonResponse, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request so; a WebSocket, which nobody has accepted yet, is refused with the same."""
+    if scope["type"] == "websocket":
+        await receive()  # the wish to connect: what is sent now is the answer to that
+        if "websocket.http.response" not in (scope.get("extensions") or {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+    await response(scope, receive, send)
+
+
 def install(app: FastAPI) -> None:
     """Let the app answer every failure by the table."""
 
@@ -87,9 +115,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _(_: Request, error: HTTPException) -> JsonResponse:
-        code = _CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal")
-        body = {"detail": error.detail, "code": code, "message": error.detail}
-        return JsonResponse(body, error.status_code, dict(error.headers or {}))
+        return refusal(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(Exception)
     async def _(_: Request, __: Exception) -> JsonResponse:

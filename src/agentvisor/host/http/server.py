@@ -11,6 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agentvisor.core.errors import Unavailable
+from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.http.connections import protocol_of
 
 _STOP_SECONDS = 1
 """For requests that are under way; a stream is cut, so that its reader sees that it is not at its end."""
@@ -25,8 +27,10 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, host: str, port: int) -> AsyncGenerator[None]:
+async def serving(app: ASGIApp, http: HttpConfig) -> AsyncGenerator[None]:
     """Accept requests while the context lasts; open streams are ended at its end."""
+    host, port = http.host, http.port
+    protocol, incomplete = protocol_of(http)
     settings = uvicorn.Config(
         app,
         host=host,
@@ -35,6 +39,9 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncGenerator[None]:
         access_log=False,
         lifespan="on",
         timeout_graceful_shutdown=_STOP_SECONDS,
+        http=protocol,
+        h11_max_incomplete_event_size=incomplete,
+        ws_max_size=http.max_body,
     )
     server = _Server(settings)
     task = asyncio.create_task(_serve(server, host, port), name="http")

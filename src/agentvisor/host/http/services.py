@@ -13,7 +13,7 @@ import structlog
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from agentvisor.core.errors import AgentVisorError, Internal
+from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
@@ -133,5 +133,14 @@ def _services(connection: HTTPConnection) -> Services:
         raise Internal("nobody has checked for whom this request acts")
     return cast("Services", connection.app.state.services).of(owner)
 
+
+def _operators(services: Annotated[Services, Depends(_services)]) -> Services:
+    if services.owner != EVERYONE:
+        raise PermissionRefused("this is the operator's: show http.operator_key")
+    return services
+
+
+Operated = Annotated[Services, Depends(_operators)]
+"""For routes that tell of the host as a whole: an owner's key does not open them."""
 
 Served = Annotated[Services, Depends(_services)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import grpc
 import grpc.aio
@@ -13,6 +13,8 @@ import structlog
 from agentvisor.core import ids
 from agentvisor.core.errors import AgentVisorError, Internal, InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
+from agentvisor.core.owners import Owner
+from agentvisor.host.callers import Callers
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.frames import MAX_FRAME
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostServicer, add_StoreHostServicer_to_server
@@ -20,8 +22,15 @@ from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.rpc")
 
-Handle = Callable[[ThreadId | None, StoreRequest], Awaitable[StoreReply]]
-"""Answers a request; without a thread only where the request is for all of them."""
+
+class Door(Protocol):
+    """Answers a request; without a thread only where the request is for all of them."""
+
+    async def call(self, thread_id: ThreadId | None, request: StoreRequest) -> StoreReply: ...
+
+
+DoorOf = Callable[[Owner], Door]
+"""To each caller their own: other owners' threads do not exist there."""
 
 _GRACE_SECONDS = 1.0
 
@@ -45,37 +54,39 @@ _OPTIONS = [
 
 
 class StoreService(StoreHostServicer):
-    """Checks key and ids, then lets the handler answer; every error of ours is a reply, with its code."""
+    """Checks key and ids, then lets the caller's door answer; every error of ours is a reply, with its code."""
 
-    def __init__(self, handle: Handle, operator_key: str | None, stopping: Callable[[], bool] = lambda: False) -> None:
-        self._handle = handle
+    def __init__(self, door_of: DoorOf, callers: Callers, stopping: Callable[[], bool] = lambda: False) -> None:
+        self._door_of = door_of
         self._stopping = stopping
-        self._expected = None if operator_key is None else f"Bearer {operator_key}".encode()
+        self._callers = callers
 
     async def Call(  # pyright: ignore[reportIncompatibleMethodOverride] (the stub's sync and async servicers share it)
         self, request: StoreRequest, context: grpc.aio.ServicerContext[StoreRequest, StoreReply]
     ) -> StoreReply:
         """Answer one request; called by gRPC."""
-        if not self._is_allowed(context):
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the operator's key is missing or wrong")
         try:
-            reply = await self._handle(_thread_of(request), request)
+            owner = await self._callers.owner_of(_shown(context), context.peer())
+            reply = None if owner is None else await self._door_of(owner).call(_thread_of(request), request)
         except AgentVisorError as error:
             return StoreReply(error=to_error(error))
         except Exception:
             log.exception("store call failed", kind=request.WhichOneof("kind"), thread_id=request.thread_id)
             return StoreReply(error=to_error(Internal("the host failed to answer; its log has the traceback")))
+        if reply is None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the key or token is missing, or does not count")
         if reply.error.code == Unavailable.code and self._stopping():
             # As a host that is gone already: the client looks for one that is not about to be.
             await context.abort(grpc.StatusCode.UNAVAILABLE, reply.error.message)
         return reply
 
-    def _is_allowed(self, context: grpc.aio.ServicerContext[StoreRequest, StoreReply]) -> bool:
-        if self._expected is None:
-            return True
-        shown = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
-        given = shown[0] if len(shown) == 1 else b""
-        return hmac.compare_digest(given.encode() if isinstance(given, str) else given, self._expected)
+
+def _shown(context: grpc.aio.ServicerContext[StoreRequest, StoreReply]) -> str | None:
+    """The key or token: `Bearer KEY`, once."""
+    shown = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    given = shown[0] if len(shown) == 1 else ""
+    text = given if isinstance(given, str) else given.decode("latin-1")
+    return text.removeprefix("Bearer ") if text.startswith("Bearer ") else None
 
 
 def _thread_of(request: StoreRequest) -> ThreadId | None:
@@ -92,11 +103,11 @@ def _thread_of(request: StoreRequest) -> ThreadId | None:
 
 @asynccontextmanager
 async def store_server(
-    handle: Handle, host: str, port: int, operator_key: str | None, stopping: Callable[[], bool] = lambda: False
+    door_of: DoorOf, host: str, port: int, callers: Callers, stopping: Callable[[], bool] = lambda: False
 ) -> AsyncGenerator[str]:
     """Listen at host and port (0: any free one); yields the address that clients are to use, "host:port"."""
     server = grpc.aio.server(options=_OPTIONS)
-    add_StoreHostServicer_to_server(StoreService(handle, operator_key, stopping), server)
+    add_StoreHostServicer_to_server(StoreService(door_of, callers, stopping), server)
     name = f"[{host}]" if ":" in host else host
     try:
         bound = server.add_insecure_port(f"{name}:{port}")

@@ -1,0 +1,138 @@
+"""Every route of the API, and what becomes of a call by a stranger, the owner and the operator.
+
+A route that is not here fails test_owners_of_routes.py and test_flow_owners.py: give it its row, by what it is about.
+
+- `about(...)`: something that one owner has, named in the path (or in the body). A stranger's call is as for what does
+  not exist, and changes nothing.
+- `lists(...)`: of many things those that are the caller's.
+- `makes(...)`: something new, which is the caller's.
+- `hosts(...)`: nothing that anybody owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import httpx
+
+Things = Mapping[str, str]
+"""What an owner has, by the names that stand in paths: thread_id, run_id, ...; and `mark`, which is in its metadata."""
+Body = Callable[[Things], Any]
+Stage = Literal["idle", "paused", "busy"]
+"""Of a thread: nothing has run; a finished run asked something, thread state has the key `k`; a run is at work."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a route is called, and what is expected."""
+
+    kind: Literal["about", "lists", "makes", "hosts"]
+    body: Body | None = None
+    query: str = ""
+    named: Things = field(default_factory=dict)
+    """What the path names in the place of the thing's own."""
+    stage: Stage = "paused"
+    spends: bool = False
+    """After the call the thing is another, so that each caller gets one of their own."""
+    endless: bool = False
+    """It answers for as long as the caller stays."""
+    status: int = 200
+    """For the owner and the operator."""
+    stranger: int = 404
+    """For another owner; of `hosts`, for any owner."""
+    nobody: int = 401
+    """For who shows no key."""
+    tells: Callable[[httpx.Response, Things], bool] = lambda response, things: things["thread_id"] in response.text
+    """Of `lists`: whether the answer tells of the thing, or has changed it."""
+    thread_of: Callable[[httpx.Response], str] = lambda response: response.headers["content-location"].split("/")[2]
+    """Of `makes`: where the new thread's id is."""
+
+
+def about(body: Body | None = None, **more: Any) -> Row:
+    return Row("about", body, **more)
+
+
+def lists(body: Body | None = None, **more: Any) -> Row:
+    return Row("lists", body, **more)
+
+
+def makes(body: Body | None = None, **more: Any) -> Row:
+    return Row("makes", body, **more)
+
+
+def hosts(body: Body | None = None, **more: Any) -> Row:
+    return replace(Row("hosts", body, stranger=200), **more)
+
+
+def run(agent: str = "plain", **fields: object) -> Body:
+    return lambda _: {"assistant_id": agent, "input": {}, **fields}
+
+
+def marked(things: Things) -> Any:
+    return {"metadata": {"mark": things["mark"]}}
+
+
+TABLE: dict[str, Row] = {
+    # the host
+    "GET /ok": hosts(nobody=200),
+    "GET /info": hosts(),
+    "GET /metrics": hosts(stranger=403),
+    "GET /openapi.json": hosts(),
+    "GET /docs": hosts(),
+    "GET /docs/oauth2-redirect": hosts(),
+    "GET /redoc": hosts(),
+    "POST /assistants/search": hosts(lambda _: {}),
+    "GET /assistants/{assistant_id}": hosts(),
+    # threads
+    "POST /threads": makes(lambda _: {}, thread_of=lambda response: response.json()["thread_id"]),
+    "GET /threads/{thread_id}": about(),
+    "PATCH /threads/{thread_id}": about(lambda _: {"metadata": {"a": 1}}),
+    "DELETE /threads/{thread_id}": about(spends=True, status=204),
+    "POST /threads/search": lists(marked),
+    "POST /threads/count": lists(marked, tells=lambda response, _: response.json() > 0),
+    "POST /threads/{thread_id}/copy": about(),
+    "POST /threads/prune": lists(
+        lambda things: {"thread_ids": [things["thread_id"]]},
+        spends=True,
+        tells=lambda response, _: response.json()["pruned_count"] > 0,
+    ),
+    "GET /threads/{thread_id}/storage": about(),
+    # their states
+    "GET /threads/{thread_id}/state": about(),
+    "GET /threads/{thread_id}/state/{checkpoint_id}": about(),
+    "POST /threads/{thread_id}/state/checkpoint": about(
+        lambda things: {"checkpoint": {"checkpoint_id": things["checkpoint_id"], "checkpoint_ns": ""}}
+    ),
+    "GET /threads/{thread_id}/history": about(),
+    "POST /threads/{thread_id}/history": about(lambda _: {}),
+    "GET /threads/{thread_id}/thread-state": about(),
+    "GET /threads/{thread_id}/thread-state/{key}": about(),
+    "PUT /threads/{thread_id}/thread-state/{key}": about(lambda _: {"value": {"x": 2}}),
+    "PATCH /threads/{thread_id}/thread-state/{key}": about(lambda _: {"changes": {"x": 3}}),
+    "DELETE /threads/{thread_id}/thread-state/{key}": about(spends=True, status=204),
+    "POST /threads/{thread_id}/thread-state/{key}/append": about(lambda _: {"item": 1}, named={"key": "a list"}),
+    # runs
+    "GET /threads/{thread_id}/stream": about(endless=True),
+    "POST /threads/{thread_id}/runs": about(run(), stage="idle", spends=True),
+    "POST /threads/{thread_id}/runs/wait": about(run(), stage="idle", spends=True),
+    "POST /threads/{thread_id}/runs/stream": about(run(), stage="idle", spends=True),
+    "GET /threads/{thread_id}/runs": about(),
+    "GET /threads/{thread_id}/runs/{run_id}": about(),
+    "GET /threads/{thread_id}/runs/{run_id}/join": about(),
+    "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
+    "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
+    "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
+    "POST /runs/wait": makes(run(on_completion="keep")),
+    "POST /runs/stream": makes(run(on_completion="keep")),
+    # what waits for an answer
+    "GET /interrupts": lists(query="limit=1000"),
+    "GET /threads/{thread_id}/interrupts": about(),
+    "POST /threads/{thread_id}/interrupts": about(
+        lambda things: {"answers": {things["interrupt_id"]: "yes"}}, spends=True
+    ),
+    "POST /threads/{thread_id}/interrupts/{interrupt_id}": about(lambda _: {"answer": "yes"}, spends=True),
+    "DELETE /threads/{thread_id}/interrupts": about(spends=True),
+}
+"""By method and path as the app has it; `WS` is a WebSocket's method."""
