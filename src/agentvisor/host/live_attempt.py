@@ -88,6 +88,7 @@ class LiveAttempt:
     async def run(self) -> None:
         """The attempt, from its token to its report."""
         committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
+        close: journal_pb2.AttemptClose | None = None
         try:
             close = await self._until_close()
             if close is not None and close.traceback:
@@ -98,7 +99,7 @@ class LiveAttempt:
                 ending = run_pb2.Ending.Name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
                 ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
-                if not self.stopping.is_set():
+                if close.ending != run_pb2.ENDING_HOST_STOPPED:
                     await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
@@ -112,7 +113,8 @@ class LiveAttempt:
             if isinstance(defect, Exception):
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
-            self._services.streams.attempt_over(self.id.run_id, self.id.attempt, given_back=self.stopping.is_set())
+            given_back = close is not None and close.ending == run_pb2.ENDING_HOST_STOPPED
+            self._services.streams.attempt_over(self.id.run_id, self.id.attempt, given_back=given_back)
             if self._objects is not None:
                 self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():

@@ -179,6 +179,7 @@ class RunEvents:
                 if isinstance(item, Sign):
                     wanted = item.next_id if wanted is None else wanted
                     if item.ended:
+                        tape.whole = True
                         self._threads.attempt_ended(run_id)  # worth a look
                         return True
                 else:
@@ -192,7 +193,7 @@ class RunEvents:
     async def _catch_up(self, run: Run) -> None:
         """The run has ended: the rest of its events, where another host had it."""
         host_id, tape = _last_host(run), self._streams.open(run.run_id)
-        if self._peers is None or not host_id or host_id == self._peers.host_id or tape.closed:
+        if self._peers is None or not host_id or host_id == self._peers.host_id or tape.closed or tape.whole:
             return
         try:
             async with asyncio.timeout(_CATCH_UP_SECONDS):

@@ -75,6 +75,8 @@ class Tape:
     """It is a copy, and the tape that it is a copy of may hold more."""
     held: list[Held] | None = None
     """Events of an attempt that takes over another host's tape, while that comes."""
+    whole: bool = False
+    """It is a copy to the end: the run has ended, and nothing more comes from anywhere."""
     closed: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
