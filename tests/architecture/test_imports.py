@@ -27,6 +27,7 @@ TEMPORAL_ROOMS = [
     "temporal_client",
     "capacity",
     "peers",
+    "webhook_activity",
     "app",
 ]
 TEMPORAL = [f"host/{room}{rest}" for room in TEMPORAL_ROOMS for rest in (".py", "_*.py", "/*.py")]

@@ -71,7 +71,7 @@ class InterruptsMachine(RuleBasedStateMachine):
 
     @property
     def idle(self) -> bool:
-        return self.thread.next_run() is None
+        return self.thread.next_run(0) is None
 
     @precondition(lambda self: self.idle)
     @rule(expires=st.booleans())
@@ -93,7 +93,7 @@ class InterruptsMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.thread.active is None and not self.idle)
     @rule()
     def begin(self) -> None:
-        run = self.thread.next_run()
+        run = self.thread.next_run(0)
         assert run is not None
         self.now += 1
         harmful = (

@@ -86,7 +86,7 @@ def test_a_run_that_is_lost_again_and_again_is_restarted_as_the_policy_says_and_
             break
         assert (follows.step, follows.delay_ms) == (Step.AGAIN, expected)
         assert one.status is ThreadStatus.BUSY
-        assert one.next_run() is run
+        assert one.next_run(0) is run
         now += expected
         idle_ms += expected
     else:
@@ -94,7 +94,7 @@ def test_a_run_that_is_lost_again_and_again_is_restarted_as_the_policy_says_and_
     # It is over, and says so; nothing keeps the thread busy, and the next run is taken.
     assert run.status is RunStatus.ERROR
     assert run.error_message
-    assert (one.status, one.next_run(), one.active) == (ThreadStatus.ERROR, None, None)
+    assert (one.status, one.next_run(0), one.active) == (ThreadStatus.ERROR, None, None)
     following = one.accept_run(spec("r2"), now)
     assert one.begin_attempt(following, now).attempt == 1
 

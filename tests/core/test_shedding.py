@@ -252,7 +252,7 @@ def test_under_a_live_guest_nothing_goes_but_old_runs_and_where_it_does_not_fit_
     result = shedding(thread, len(result.state) - 100)
     assert result.state is not None
     assert thread.active is None
-    assert thread.next_run() is thread.runs[RunId("r3")]
+    assert thread.next_run(9) is thread.runs[RunId("r3")]
     assert set(result.left_out) <= {ShedStep.STALE_HISTORY, ShedStep.STALE_NAMESPACES, ShedStep.HEAD_WRITES}
 
 

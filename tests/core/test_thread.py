@@ -1,10 +1,13 @@
 """The moves of a thread: who is accepted, what follows an ending, what an accepted cancel does, what others see."""
 
 import pytest
-from tests.core.build import checkpoint, projection, spec, thread
+from tests.core.build import checkpoint, projection, spec, thread, write, writes
 
+from agentvisor.core import deadlines, updates
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import AttemptId, RunId
+from agentvisor.core.interrupts import Interrupt, Note, Terms
+from agentvisor.core.records import Operation
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow, Multitask, RestartPolicy, Run, RunKind, RunStatus
 from agentvisor.core.thread import (
     ATTACH_OFFERS,
@@ -45,7 +48,7 @@ def test_a_run_behind_another_waits_or_is_refused_as_its_caller_wants() -> None:
     assert one.accept_run(spec("r2"), 3).status is RunStatus.PENDING
     with pytest.raises(Conflict, match="busy with run r1"):
         one.accept_run(spec("r3", multitask=Multitask.REJECT), 3)
-    assert one.next_run() is first
+    assert one.next_run(9) is first
     assert list(one.runs) == ["r1", "r2"]
 
 
@@ -74,7 +77,7 @@ def test_a_failed_thread_takes_no_runs_and_says_why() -> None:
     assert [one.status for one in (run, queued)] == [RunStatus.ERROR, RunStatus.ERROR]
     assert run.error_message == queued.error_message == "it does not fit"
     assert one.active is None
-    assert one.next_run() is None
+    assert one.next_run(9) is None
     assert one.status is ThreadStatus.ERROR
     with pytest.raises(ThreadFailed, match="it does not fit"):
         one.accept_run(spec("r3"), 5)
@@ -240,7 +243,7 @@ def test_a_session_that_a_run_has_overtaken_ends_although_it_never_began() -> No
         one.accept_run(spec("r1"), 4)
         assert one.session_must_yield()
         assert one.close_attempt(Close(Ending.NOT_STARTED), 5).step is Step.FINISHED
-        assert one.next_run() is one.runs[RunId("r1")]
+        assert one.next_run(9) is one.runs[RunId("r1")]
 
 
 def test_a_session_leaves_no_record_and_is_never_restarted() -> None:
@@ -250,6 +253,70 @@ def test_a_session_leaves_no_record_and_is_never_restarted() -> None:
         assert one.close_attempt(Close(ending), 3).step is Step.FINISHED
         assert not one.runs
         assert one.status is ThreadStatus.IDLE
+
+
+# --- updates ---------------------------------------------------------------------------------------------------------
+
+
+def updated(one: Thread, run_id: str, ending: Ending = Ending.COMPLETED, *operations: Operation) -> Run:
+    run = one.accept_run(spec(run_id, kind=RunKind.UPDATE), 5)
+    one.begin_attempt(run, 6)
+    one.apply([*operations], Source(), 7)
+    one.close_attempt(Close(ending, error_type="E", error_message="no", output=b"{}"), 7)
+    return run
+
+
+def test_an_update_is_refused_beside_a_run_and_waits_behind_another_update() -> None:
+    one, _, _ = running()
+    with pytest.raises(Conflict, match="busy with run r1"):
+        one.accept_run(spec("u1", kind=RunKind.UPDATE), 3)
+    one.close_attempt(Close(Ending.COMPLETED), 4)
+    one.accept_run(spec("u1", kind=RunKind.UPDATE), 5)
+    assert one.accept_run(spec("u2", kind=RunKind.UPDATE), 5).status is RunStatus.PENDING
+    assert one.accept_run(spec("r2", multitask=Multitask.REJECT), 5).status is RunStatus.PENDING
+    other, _, _ = running(run_id="s1", kind=RunKind.SESSION)
+    other.accept_run(spec("u1", kind=RunKind.UPDATE), 3)
+    assert other.session_must_yield()
+
+
+def test_an_update_is_restarted_as_a_run_is() -> None:
+    one, run, _ = running(run_id="u1", kind=RunKind.UPDATE)
+    assert one.close_attempt(Close(Ending.HOST_STOPPED), 3) == Next(Step.AGAIN)
+    one.begin_attempt(run, 4)
+    assert one.close_attempt(Close(Ending.AGENT_SIGNAL), 5).step is Step.AGAIN
+    one.begin_attempt(run, 6)
+    assert one.close_attempt(Close(Ending.COMPLETED), 7) == Next(Step.FINISHED)
+    assert run.status is RunStatus.SUCCESS
+
+
+def test_the_status_is_what_the_last_run_or_update_left() -> None:
+    one, _, _ = running()
+    one.close_attempt(Close(Ending.AGENT_ERROR, "ValueError", "boom"), 3)
+    assert updated(one, "u1", Ending.AGENT_ERROR).error_message == "no"
+    assert one.status is ThreadStatus.ERROR
+    updated(one, "u2", Ending.COMPLETED, checkpoint(1), projection(1, "next_node"))
+    assert one.status is ThreadStatus.INTERRUPTED
+    updated(one, "u3", Ending.COMPLETED, checkpoint(2), projection(2))
+    assert one.status is ThreadStatus.IDLE
+    assert [run.run_id for run in one.runs.values() if run.is_agent] == ["r1"]
+
+
+def test_a_thread_keeps_no_more_updates_than_their_callers_need() -> None:
+    one = thread()
+    for number in range(updates.KEPT + 5):
+        updated(one, f"u{number}")
+    assert list(one.runs) == [f"u{number}" for number in range(5, updates.KEPT + 5)]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_graphs_question_waits_on_only_where_its_checkpoint_still_holds_it(*, asks: bool) -> None:
+    one, _, _ = running()
+    asked = Interrupt("i1", "input", b"", terms=Terms(deadline_ms=1_000))
+    one.apply([checkpoint(1), writes(1, write(-3, "sure?")), Note(asked)], Source(), 2)
+    one.close_attempt(Close(Ending.PAUSED), 3)
+    assert deadlines.next_deadline_ms(one) == 1_000
+    updated(one, "u1", Ending.COMPLETED, checkpoint(2, namespace="child:1") if asks else checkpoint(2))
+    assert deadlines.next_deadline_ms(one) == (1_000 if asks else None)
 
 
 # --- what others see -------------------------------------------------------------------------------------------------

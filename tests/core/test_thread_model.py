@@ -1,6 +1,6 @@
 """A thread under any sequence of moves, beside a small model that knows only what was promised."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -8,11 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.core.build import checkpoint, spec, thread
 
 from agentvisor.core import shed
-from agentvisor.core.errors import Conflict
+from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import AttemptId, RunId
 from agentvisor.core.journal import Stretch, arrival
-from agentvisor.core.runs import CONSEQUENCES, Ending, Follow, Multitask, RestartPolicy, RunKind
+from agentvisor.core.runs import CONSEQUENCES, CancelAction, Ending, Follow, Multitask, RestartPolicy, RunKind
 from agentvisor.core.thread import Close, Source, Step, Thread, ThreadStatus
+from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import thread_pb2
 
@@ -27,6 +28,9 @@ class Promised:
     agent: bool
     cancelled: bool = False
     over: bool = False
+    gone: bool = False
+    """It is to be undone."""
+    written: set[int] = field(default_factory=set[int])
     restarts: int = 0
     attempts: int = 0
 
@@ -67,24 +71,54 @@ class ThreadMachine(RuleBasedStateMachine):
             assert refused
         else:
             assert not refused
+            if multitask in (Multitask.INTERRUPT, Multitask.ROLLBACK):
+                for run_id in [run_id for run_id, run in self.runs.items() if run.agent and not run.over]:
+                    self._cancelled(run_id, undone=multitask is Multitask.ROLLBACK)
             self.runs[one.run_id] = Promised(agent=not session)
 
     @precondition(lambda self: any(not run.over for run in self.runs.values()))
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), undone=st.booleans())
+    def cancel(self, data: st.DataObject, *, undone: bool) -> None:
         run_id = data.draw(st.sampled_from([run_id for run_id, run in self.runs.items() if not run.over]))
-        self.thread.request_cancel(run_id, self.count)
+        undone &= self.runs[run_id].agent
+        try:
+            self.thread.request_cancel(run_id, self.count, CancelAction.ROLLBACK if undone else CancelAction.INTERRUPT)
+        except NotFound:
+            assert self.runs[run_id].gone
+        else:
+            assert not self.runs[run_id].gone
+            self._cancelled(run_id, undone=undone)
+
+    @precondition(lambda self: any(run.over and run.agent and not run.gone for run in self.runs.values()))
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        """A run that has ended, with what it has made."""
+        ended = [run_id for run_id, run in self.runs.items() if run.over and run.agent and not run.gone]
+        run_id = data.draw(st.sampled_from(ended))
+        self.thread.request_cancel(run_id, self.count, CancelAction.DELETE)
+        self.runs[run_id].gone = True
+        self._undone()
+
+    def _cancelled(self, run_id: RunId, *, undone: bool) -> None:
         run = self.runs[run_id]
-        run.cancelled = True
+        run.cancelled, run.gone = True, run.gone or undone
         if self.thread.active is None or self.thread.active.run_id != run_id:
             run.over = True
+        self._undone()
+
+    def _undone(self) -> None:
+        """Nothing is left of what is to be undone, as soon as nobody builds on it."""
+        if self.writer is None or not self.scheduled:
+            for run in self.runs.values():
+                if run.gone and run.over and self.thread.active is None:
+                    self.acknowledged -= run.written
 
     # --- the workflow ------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: not self.scheduled and self.thread.next_run() is not None)
+    @precondition(lambda self: not self.scheduled and self.thread.next_run(self.count) is not None)
     @rule()
     def schedule(self) -> None:
-        run = self.thread.next_run()
+        run = self.thread.next_run(self.count)
         assert run is not None
         promised = self.runs[run.run_id]
         attaching = self.thread.active is not None
@@ -120,10 +154,12 @@ class ThreadMachine(RuleBasedStateMachine):
         self.writer = None
         if follows.step is Step.FINISHED:
             run.over = True
+            self._undone()
             assert row.follow is Follow.END or run.cancelled or run.restarts > RESTARTS or not run.agent
         else:
             assert not run.cancelled, "CANCELKEEP"
             assert run.restarts <= RESTARTS
+            self._undone()
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
@@ -149,7 +185,11 @@ class ThreadMachine(RuleBasedStateMachine):
         stretch = Stretch(1, tuple(str(one).encode() for one in self.writer.entries[:up_to]))
         came = arrival(applied, stretch)
         assert not came.gap
-        self.thread.apply([checkpoint(int(one)) for one in came.fresh], Source("h1", 1, self.count), self.count)
+        by = self.writer.attempt.run_id
+        named = metadata_to_struct({"run_id": by}).SerializeToString()
+        made = [replace(checkpoint(int(one)), run_id=by, metadata=named) for one in came.fresh]
+        self.thread.apply(made, Source("h1", 1, self.count), self.count)
+        self.runs[by].written.update(self.writer.entries[applied:up_to])
         assert self.thread.active.applied_seq == max(applied, up_to), "CARRYSEQ"
         self.acknowledged.update(self.writer.entries[:up_to])
 
@@ -173,6 +213,7 @@ class ThreadMachine(RuleBasedStateMachine):
         self.thread.give_up_guest(self.count)
         self.writer = None
         run.over = run.cancelled or not run.agent  # a client outside opens another session at once
+        self._undone()
 
     # --- always ------------------------------------------------------------------------------------------------------
 
@@ -186,14 +227,15 @@ class ThreadMachine(RuleBasedStateMachine):
         for run_id, run in self.runs.items():
             found = self.thread.runs.get(run_id)
             assert (found is None or found.status.terminal) is run.over
-            assert found is not None or not run.agent
+            assert found is not None or not run.agent or run.gone
+            assert found is None or not (run.gone and run.over) or self.thread.active is not None
 
     @invariant()
     def a_busy_thread_has_a_run_that_is_alive_or_queued(self) -> None:
         waiting = any(run.agent and not run.over for run in self.runs.values())
         assert (self.thread.status is ThreadStatus.BUSY) is waiting
         if waiting:
-            assert self.thread.next_run() is not None
+            assert self.thread.next_run(self.count) is not None
         if self.thread.active is not None:
             assert not self.thread.runs[self.thread.active.run_id].status.terminal
 

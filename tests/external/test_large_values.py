@@ -12,7 +12,7 @@ from tests.support.waiting import until
 
 from agentvisor.core.errors import Corrupt, StateTooLarge, StorageUnavailable, ValueTooLarge
 from agentvisor.core.ids import ThreadId
-from agentvisor.core.runs import RunStatus
+from agentvisor.core.runs import RunKind, RunStatus
 from agentvisor.host.blob_shelf import TOO_LARGE
 from agentvisor.host.render_typed import render
 
@@ -221,3 +221,25 @@ async def test_a_host_without_the_storage_says_what_is_missing(temporal: str, qu
     async with engine_host(temporal, queue, name="h2", knobs=QUICK) as host:
         with pytest.raises(StorageUnavailable, match=r"set storage\.url"):
             await outside(host, thread_id).values()
+
+
+async def test_an_update_of_the_state_keeps_its_large_values_outside_and_leaves_none_where_it_fails(
+    temporal: str, queue: str, place: Place
+) -> None:
+    value = noise(int(2.1 * MB))
+
+    async def made(self: ScriptedAgent) -> None:
+        await Saver(self.call).put(0, {"big": value})
+
+    async def refused(self: ScriptedAgent) -> None:
+        await Saver(self.call).put(1, {"big": value[::-1]})
+        raise ValueError("no such node")
+
+    thread_id = new_thread()
+    guests = ScriptedGuests(made=made, refused=refused)
+    async with engine_host(temporal, queue, knobs=QUICK, guests=guests, external=place.storage()) as host:
+        for agent, status in (("made", RunStatus.SUCCESS), ("refused", RunStatus.ERROR)):
+            run_id = await host.start_run(thread_id, agent, kind=RunKind.UPDATE)
+            assert (await host.threads.wait_run(thread_id, run_id)).status is status
+        assert await outside(host, thread_id).values() == {"big": value}
+        await until(lambda: len(place.keys()) == 1)

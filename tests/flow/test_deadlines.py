@@ -64,6 +64,10 @@ def test_what_is_overdue_gets_its_default_answer_as_if_a_person_had_given_it(des
 
 def test_an_answer_in_time_leaves_nothing_to_expire(desk: Desk) -> None:
     first, second = asking(desk, "graph", deadline=3, on_deadline="answer", default_answer="late")
+    state = desk.client.threads.get_state(desk.id)
+    shown = {one["id"]: (one["kind"], one.get("deadline")) for one in state["interrupts"]}  # type: ignore[typeddict-item]
+    assert shown == {one["id"]: (one["kind"], one["deadline"]) for one in (first, second)}
+    assert [one for task in state["tasks"] for one in task["interrupts"]] == state["interrupts"]
     desk.answered(**{first["id"]: "in time"})
     again = Desk(desk.project, desk.host)
     asking(again, "graph", deadline=3.1, on_deadline="answer", default_answer="late")

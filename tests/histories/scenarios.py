@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from tests.histories.store_scenarios import STORE_SCENARIOS, Scenario
+from tests.histories.way_scenarios import WAY_SCENARIOS
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, Role, engine_host
 from tests.support.proxy import HEARTBEAT, POLL_ACTIVITY, heartbeat_of, proxy_to
@@ -16,6 +17,7 @@ from tests.support.writing import control_write, put, task_write
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import Owner
+from agentvisor.core.runs import RunKind
 
 
 def queue() -> str:
@@ -217,22 +219,58 @@ async def state_that_cannot_fit(temporal: str, thread_id: ThreadId) -> None:
         await until(failed)
 
 
-SCENARIOS: dict[str, Scenario] = {
-    scenario.__name__: scenario
-    for scenario in (
-        idle,
-        owned,
-        session_with_folds,
-        run_that_completes,
-        run_that_fails,
-        killed_agent,
-        lost_host,
-        compaction_with_handover,
-        compaction_while_idle,
-        lost_attach,
-        cancelled_run,
-        cancelled_before_it_started,
-        session_yields,
-        state_that_cannot_fit,
-    )
-} | STORE_SCENARIOS
+async def updates_of_the_state(temporal: str, thread_id: ThreadId) -> None:
+    """One whose process is killed and that is made anew, one that fails, one under which the thread is compacted."""
+    leave = asyncio.Event()
+
+    async def killed(self: ScriptedAgent) -> None:
+        await self.call(put(0))
+        if self.attempt == 1:
+            raise asyncio.CancelledError
+        await self.call(put(1))
+
+    async def refused(self: ScriptedAgent) -> None:
+        await self.call(put(2))
+        raise ValueError("no such node")
+
+    async def compacted(self: ScriptedAgent) -> None:
+        await self.call(put(2))
+        await leave.wait()
+
+    agents = {"killed": killed, "refused": refused, "compacted": compacted}
+    async with host(temporal, knobs=Knobs(compact_events=60), **agents) as one:
+        for agent in ("killed", "refused"):
+            run_id = await one.start_run(thread_id, agent, kind=RunKind.UPDATE)
+            await one.threads.wait_run(thread_id, run_id)
+        run_id = await one.start_run(thread_id, "compacted", kind=RunKind.UPDATE)
+        await until(lambda: one.guests.started[-1][0] == run_id)
+        await make_compaction_due(one.threads, thread_id, events=60)
+        await until_compacted(one.threads, thread_id)
+        leave.set()
+        await one.threads.wait_run(thread_id, run_id)
+
+
+SCENARIOS: dict[str, Scenario] = (
+    {
+        scenario.__name__: scenario
+        for scenario in (
+            idle,
+            owned,
+            session_with_folds,
+            run_that_completes,
+            run_that_fails,
+            killed_agent,
+            lost_host,
+            compaction_with_handover,
+            compaction_while_idle,
+            lost_attach,
+            cancelled_run,
+            cancelled_before_it_started,
+            session_yields,
+            state_that_cannot_fit,
+            updates_of_the_state,
+        )
+    }
+    | STORE_SCENARIOS
+    | WAY_SCENARIOS
+)

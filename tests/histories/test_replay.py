@@ -29,7 +29,7 @@ def test_every_scenario_is_recorded() -> None:
 
 
 async def test_a_change_that_would_break_living_threads_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_thread.Thread, "next_run", lambda _self: None)  # no activity where there was one
+    monkeypatch.setattr(core_thread.Thread, "next_run", lambda _self, _now: None)  # no activity where there was one
     (path,) = [path for path in RECORDED if path.name.startswith("run_that_completes.1.1")]
     with pytest.raises(Exception, match=r"(?i)nondeterminism"):
         await replay(path)

@@ -38,7 +38,11 @@ async def test_nothing_else_opens(text: str) -> None:
     assert await these.owner_of(text, "c") is None
 
 
-@pytest.mark.parametrize("shown", [None, "", " ", ANNAS[:-1], ANNAS + "x", ANNAS.upper(), hash_of(ANNAS)])
+@pytest.mark.parametrize(
+    "shown",
+    [None, "", " ", ANNAS[:-1], ANNAS + "x", ANNAS.upper(), hash_of(ANNAS)],
+    ids=["none", "empty", "blank", "shorter", "longer", "capitals", "its hash"],
+)
 async def test_what_is_nearly_a_key_opens_nothing(shown: str | None) -> None:
     assert await callers(api_keys=[key("anna", ANNAS)]).owner_of(shown, "c") is None
 

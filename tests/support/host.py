@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from tests.support.agents import ScriptedGuests
 
 from agentvisor.core.ids import RunId, ThreadId
-from agentvisor.core.runs import RunKind
+from agentvisor.core.runs import Multitask, RunKind
 from agentvisor.core.thread import Settings, Thread
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.door import StoreLimits
@@ -82,20 +82,33 @@ class EngineHost:
         return reply
 
     async def start_run(
-        self, thread_id: ThreadId, agent: str, *, restarts: int = 3, timeout: float = 60.0, elapsed: float = 600.0
+        self,
+        thread_id: ThreadId,
+        agent: str,
+        *,
+        restarts: int = 3,
+        timeout: float = 60.0,
+        elapsed: float = 600.0,
+        multitask: Multitask = Multitask.ENQUEUE,
+        after: float = 0.0,
+        webhook: str = "",
+        backoff: float = 0.01,
+        kind: RunKind = RunKind.AGENT,
     ) -> RunId:
-        """Start a run of a scripted agent."""
+        """Start a run of a scripted agent; times in seconds."""
         spec = run_pb2.RunSpec(
             run_id=f"r-{uuid4().hex[:12]}",
             agent=agent,
-            kind=run_pb2.RunKind.ValueType(RunKind.AGENT),
-            multitask_strategy=run_pb2.MULTITASK_STRATEGY_ENQUEUE,
+            kind=run_pb2.RunKind.ValueType(kind),
+            multitask_strategy=run_pb2.MultitaskStrategy.ValueType(multitask),
+            after_ms=int(after * 1000),
+            webhook=webhook,
             heartbeat_timeout_ms=int(self.knobs.heartbeat_timeout * 1000),
             timeout_ms=int(timeout * 1000),
             restart=run_pb2.RestartPolicy(
                 max_attempts=restarts,
-                initial_backoff_ms=10,
-                max_backoff_ms=10,
+                initial_backoff_ms=int(backoff * 1000),
+                max_backoff_ms=int(backoff * 1000),
                 max_elapsed_ms=int(elapsed * 1000),
             ),
         )

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from agentvisor.core.errors import (
+    AgentBroken,
     AgentVisorError,
     Conflict,
     Corrupt,
@@ -23,6 +24,7 @@ from agentvisor.core.errors import (
     Unavailable,
     UnknownAgent,
     UnknownOutcome,
+    UpdateRefused,
     ValueTooLarge,
 )
 from agentvisor.host.config import ConfigError
@@ -34,6 +36,8 @@ EXIT_CODES: dict[type[AgentVisorError], int] = {
     InvalidInput: 2,
     UnknownAgent: 2,
     ConfigError: 2,
+    UpdateRefused: 2,
+    AgentBroken: 2,
     NotFound: 3,
     Conflict: 4,
     Fenced: 4,

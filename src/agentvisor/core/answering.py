@@ -80,7 +80,7 @@ def is_as_seen(store: Store, runs: Runs, seen: Seen) -> bool:
 
 def check_input(store: Store, runs: Runs, spec: RunSpec) -> None:
     """Refuse a run without answers where it would break what the framework holds: `Conflict`."""
-    if spec.answers or spec.abandons or spec.kind is RunKind.SESSION or store.interrupts.takes_input:
+    if spec.answers or spec.abandons or spec.kind is not RunKind.AGENT or store.interrupts.takes_input:
         return
     answered = taken(runs)
     waiting = [one for one in store.interrupts.reported if one not in answered]

@@ -134,18 +134,22 @@ class Ledger:
 
         A subgraph that keeps its state between calls (no task id in its namespace) may go on from where it was.
         """
-        if not self._of_tasks:
-            return
-        is_root = namespace == ROOT
-        for name in list(self._of_tasks):
-            place = self._entries[name].place
+        for effect in self.superseded_by(namespace, checkpoint_id):
+            self.forget(effect.place.scope, effect.place.key)
+
+    def superseded_by(self, namespace: Namespace, checkpoint_id: CheckpointId) -> list[Effect]:
+        """What is forgotten once that checkpoint is put."""
+        is_root, gone = namespace == ROOT, list[Effect]()
+        for effect in [self._entries[name] for name in self._of_tasks]:
+            place = effect.place
             if place.namespace == namespace:
-                gone = place.checkpoint_id is not None and place.checkpoint_id < checkpoint_id
+                is_gone = place.checkpoint_id is not None and place.checkpoint_id < checkpoint_id
             else:
                 under = is_root and place.root_id is not None and ":" in place.namespace
-                gone = under and place.root_id is not None and place.root_id < checkpoint_id
-            if gone:
-                self.forget(*name)
+                is_gone = under and place.root_id is not None and place.root_id < checkpoint_id
+            if is_gone:
+                gone.append(effect)
+        return gone
 
     def keep_where(self, is_here: Callable[[Namespace, CheckpointId], bool]) -> None:
         """Forget the effects of tasks whose checkpoint was deleted."""

@@ -28,6 +28,18 @@ class UnknownAgent(InvalidInput):
     code = "unknown_agent"
 
 
+class UpdateRefused(AgentVisorError, ValueError):
+    """The agent's graph does not take this update of its state; nothing was changed."""
+
+    code = "update_refused"
+
+
+class AgentBroken(AgentVisorError):
+    """The agent's code could not be loaded, or raised when it was asked what it is."""
+
+    code = "agent_broken"
+
+
 class NotFound(AgentVisorError, LookupError):
     """The thread, run or checkpoint does not exist."""
 
@@ -114,6 +126,8 @@ ERRORS: dict[str, type[AgentVisorError]] = {
     for error in (
         InvalidInput,
         UnknownAgent,
+        UpdateRefused,
+        AgentBroken,
         NotFound,
         Conflict,
         Fenced,

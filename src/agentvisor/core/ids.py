@@ -20,6 +20,12 @@ _ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._:-]{1,255}")
 _RULE = "use 1 to 255 characters of A-Z a-z 0-9 . _ : -, and more than . or .. alone"
 
 
+def without_tasks(namespace: Namespace) -> Namespace:
+    """Where a subgraph that keeps its state from call to call has it: LangGraph leaves the tasks' ids out."""
+    parts = (part.partition(":")[0] for part in namespace.split("|") if not part.isdigit())
+    return Namespace("|".join(parts))
+
+
 class AttemptId(NamedTuple):
     """One attempt of one run; attempts count from 1."""
 

@@ -114,6 +114,13 @@ def delete_for_runs(store: Store, run_ids: frozenset[str]) -> None:
             drop_checkpoints(store, namespace, doomed)
 
 
+def drop_own(store: Store, namespace: Namespace, doomed: list[CheckpointId]) -> None:
+    """Forget these checkpoints of a namespace, where they are still kept."""
+    here = [one for one in doomed if one in store.checkpoints.get(namespace, {})]
+    if here:
+        drop_checkpoints(store, namespace, here)
+
+
 def refuse(store: Store, checkpoint: Checkpoint) -> None:
     """Forget a checkpoint that would be pruned at once, and the values that came for it."""
     store.hold(checkpoint.channels.values())

@@ -99,11 +99,30 @@ class RestartPolicy:
 class RunKind(IntEnum):
     AGENT = 1
     SESSION = 2
+    UPDATE = 3
+    """The agent's graph changes the thread's state, as a whole or not at all; nothing of it is run."""
 
 
 class Multitask(IntEnum):
+    """What a run does about those of its thread that have not ended when it comes."""
+
     ENQUEUE = 1
     REJECT = 2
+    INTERRUPT = 3
+    """They are cancelled, and it goes on from what they have done."""
+    ROLLBACK = 4
+    """They are undone: it goes on from where they began."""
+
+
+class CancelAction(IntEnum):
+    """What becomes of a run that somebody wants no more."""
+
+    INTERRUPT = 1
+    """It ends; what it has done stays."""
+    ROLLBACK = 2
+    """It is undone: the run and its checkpoints are gone."""
+    DELETE = 3
+    """The same, also of a run that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +146,10 @@ class RunSpec:
     """They are those of a graph: its checkpoint knows them, and the thread does not."""
     abandons: bool = False
     """It gives up what waits."""
+    after_ms: int = 0
+    """It waits so long from its acceptance on."""
+    webhook: str = ""
+    """URL that is told of its end."""
 
 
 @dataclass(slots=True)
@@ -161,6 +184,10 @@ class Run:
     paused: bool = False
     bare: bool = False
     """A compaction left out its input and output."""
+    rolled_back: bool = False
+    """Nobody shall see it any more: it is undone as soon as no attempt is alive."""
+    told: bool = True
+    """False: its webhook is still to hear of its end."""
 
     @property
     def run_id(self) -> RunId:
@@ -173,6 +200,19 @@ class Run:
     @property
     def is_agent(self) -> bool:
         return self.spec.kind is RunKind.AGENT
+
+    @property
+    def due_at_ms(self) -> int:
+        """When its turn may come, on Temporal's clock."""
+        return self.created_at_ms + self.spec.after_ms
+
+    @property
+    def is_session(self) -> bool:
+        return self.spec.kind is RunKind.SESSION
+
+    @property
+    def is_update(self) -> bool:
+        return self.spec.kind is RunKind.UPDATE
 
 
 def restarts_used(run: Run) -> int:

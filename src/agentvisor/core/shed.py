@@ -13,6 +13,7 @@ from enum import Enum
 from agentvisor.core.ids import ROOT
 from agentvisor.core.pruning import drop_checkpoints, drop_namespace
 from agentvisor.core.records import CheckpointKey
+from agentvisor.core.rollback import MADE_SMALLER
 from agentvisor.core.runs import Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
@@ -61,9 +62,14 @@ def until_it_fits(thread: Thread, encode: Callable[[], bytes], limit: int, now_m
     thread.prune_runs()
     if thread.active is not None:
         state = encode()
+        if len(state) > limit and thread.before is not None:
+            thread.before.forget(thread.store, MADE_SMALLER)  # costs the run's rollback, and no writer knows of it
+            state = encode()
         if len(state) <= limit:
             return Shedding(state, len(state))
         thread.give_up_guest(now_ms)
+    if thread.before is not None and len(encode()) > limit:
+        thread.before.forget(thread.store, MADE_SMALLER)
     thread.store.drop_unreferenced_blobs()
     left_out: dict[ShedStep, int] = {}
     state = encode()

@@ -8,17 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentvisor.core import answering
+from agentvisor.core import answering, turns, updates
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
+from agentvisor.core.notices import MOST_NOTICES, Notice
 from agentvisor.core.owners import EVERYONE, Owner
-from agentvisor.core.records import Checkpoint, Operation
+from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
+from agentvisor.core.rollback import NOT_NOTED, Before
 from agentvisor.core.room import room_in
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
+    CancelAction,
     Ending,
     Follow,
     Multitask,
@@ -154,6 +157,10 @@ class Thread:
     """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     owner: Owner = EVERYONE
     """Since its creation; threads of before there were owners have none."""
+    before: Before | None = None
+    """What it takes to undo the run that has begun last, while it has not ended."""
+    notices: dict[RunId, Notice] = field(default_factory=dict[RunId, Notice])
+    """Ends of runs that webhooks are still to hear of."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 
@@ -187,10 +194,10 @@ class Thread:
             return
         if spec.kind is not RunKind.SESSION:  # which is small, and the way to make a full thread smaller
             self._check_room(more, most)
-        busy = next((run for run in self.runs.values() if not run.status.terminal and run.is_agent), None)
+        busy = next(iter(self._unfinished()), None)
         if busy is None:
             return
-        if spec.kind is RunKind.SESSION:
+        if spec.kind is not RunKind.AGENT:
             raise Conflict(
                 f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then write",
                 run_id=busy.run_id,
@@ -200,6 +207,28 @@ class Thread:
                 f"thread {self.thread_id} is busy with run {busy.run_id}, and multitask_strategy is 'reject'",
                 run_id=busy.run_id,
             )
+        if spec.multitask is Multitask.ROLLBACK:
+            for run in self._unfinished():
+                self._check_rollback(run, "multitask_strategy 'interrupt'")
+
+    def _unfinished(self) -> list[Run]:
+        """Runs of agents that wait or run."""
+        return [run for run in self.runs.values() if not run.status.terminal and run.is_agent]
+
+    def _check_rollback(self, run: Run, way_out: str) -> None:
+        if run.rolled_back or not run.attempts:
+            return
+        why = self._why_not_undone(run)
+        if why:
+            raise Conflict(
+                f"run {run.run_id} of thread {self.thread_id} cannot be rolled back: {why}; use {way_out}",
+                run_id=run.run_id,
+            )
+
+    def _why_not_undone(self, run: Run) -> str:
+        if self.before is None or self.before.run_id != run.run_id:
+            return NOT_NOTED
+        return self.before.why_not(self.store)
 
     def _check_room(self, more: int, most: int) -> None:
         held = self.unsheddable_bytes()
@@ -223,36 +252,52 @@ class Thread:
         self._check_run(spec, len(spec.body), self.settings.state_bytes)
         run = self.runs.get(spec.run_id)
         if run is None:
-            run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
+            self._make_way(spec, now_ms)
+            run = Run(spec, RunStatus.PENDING, now_ms, now_ms, told=not spec.webhook)
             self.runs[spec.run_id] = run
             self.touch(now_ms)
         return run
 
-    def next_run(self) -> Run | None:
-        """The run whose turn it is, in order of acceptance."""
-        return next((run for run in self.runs.values() if not run.status.terminal), None)
+    def _make_way(self, spec: RunSpec, now_ms: int) -> None:
+        """End those before a run that was accepted, where it says so: with its acceptance, or not at all."""
+        if spec.multitask in (Multitask.INTERRUPT, Multitask.ROLLBACK):
+            action = CancelAction.ROLLBACK if spec.multitask is Multitask.ROLLBACK else CancelAction.INTERRUPT
+            for run in self._unfinished():
+                if not run.rolled_back:
+                    self.request_cancel(run.run_id, now_ms, action)
+
+    def next_run(self, now_ms: int) -> Run | None:
+        """The run whose turn it is; None: none is due."""
+        return turns.next_run(self.runs.values(), now_ms)
 
     def session_must_yield(self) -> bool:
         """A run waits behind a session of a client outside: the session ends now."""
-        if self.active is None or self.runs[self.active.run_id].is_agent:
+        if self.active is None or not self.runs[self.active.run_id].is_session:
             return False
-        return any(run.is_agent and not run.status.terminal for run in self.runs.values())
+        waits = any(not run.is_session and not run.status.terminal for run in self.runs.values())
+        return waits or any(run.rolled_back for run in self.runs.values())
 
-    def request_cancel(self, run_id: RunId, now_ms: int) -> Run:
+    def request_cancel(self, run_id: RunId, now_ms: int, action: CancelAction = CancelAction.INTERRUPT) -> Run:
         """Accept a caller's cancel: kept whatever ends the attempt. `NotFound` for an unknown or finished run."""
-        run = self.check_cancel(run_id)
+        run = self.check_cancel(run_id, action)
         run.cancel_requested = True
-        if self.active is None or self.active.run_id != run_id:
+        run.rolled_back = run.rolled_back or action is not CancelAction.INTERRUPT
+        if run.status.terminal:
+            self._forget_rolled_back()
+        elif self.active is None or self.active.run_id != run_id:
             self._finish(run, RunStatus.INTERRUPTED, now_ms)
         self.touch(now_ms)
         return run
 
-    def check_cancel(self, run_id: RunId) -> Run:
-        """The run, where it can still be cancelled."""
+    def check_cancel(self, run_id: RunId, action: CancelAction = CancelAction.INTERRUPT) -> Run:
+        """The run, where it can still be cancelled; `Conflict` where it cannot be rolled back."""
         run = self.runs.get(run_id)
-        if run is None or run.status.terminal:
-            state = "unknown" if run is None else f"already {run.status.name.lower()}"
-            raise NotFound(f"run {run_id} of thread {self.thread_id} cannot be cancelled: it is {state}", run_id=run_id)
+        if run is None or run.rolled_back or (run.status.terminal and action is not CancelAction.DELETE):
+            state = "unknown" if run is None or run.rolled_back else f"already {run.status.name.lower()}"
+            done = "deleted" if action is CancelAction.DELETE else "cancelled"
+            raise NotFound(f"run {run_id} of thread {self.thread_id} cannot be {done}: it is {state}", run_id=run_id)
+        if action is not CancelAction.INTERRUPT and not run.status.terminal:
+            self._check_rollback(run, "action 'interrupt'")
         return run
 
     def refuse_late(self, run: Run, now_ms: int) -> bool:
@@ -272,6 +317,7 @@ class Thread:
         if self.active is not None and self.active.run_id == run.run_id and self.active.attaching:
             return self.active
         if not run.attempts and run.is_agent:
+            self.before = Before.of(run.run_id, self.store)
             if not run.spec.resumes or run.spec.abandons:
                 # It begins anew: an answer to an earlier input must never count for this one.
                 self.store.questions.clear()
@@ -296,10 +342,10 @@ class Thread:
         if active.attaching and not run.cancel_requested and self._offer_again(active, close):
             return Next(Step.ATTACH)
         self._record_end(run, close, now_ms)
-        self.active = None
+        self._no_attempt()
         # A session lives where its client's calls arrive: it ends with its host, and the client opens another. One that
         # was cancelled before it began (a run came) ends too: it would be cancelled again in the same task, for ever.
-        if consequence.follow is Follow.END or (close.ending in _SESSION_ENDS and not run.is_agent):
+        if consequence.follow is Follow.END or (close.ending in _SESSION_ENDS and run.is_session):
             self._end(run, consequence.status, close, now_ms)
             return Next(Step.FINISHED)
         if run.cancel_requested:  # CANCELKEEP, CANCARRY
@@ -307,7 +353,7 @@ class Thread:
             return Next(Step.FINISHED)
         if consequence.follow is Follow.RESTART:
             delay = restart_delay_ms(run, now_ms)
-            if delay is None or not run.is_agent:
+            if delay is None or run.is_session:
                 self._end(run, consequence.status, close, now_ms)
                 return Next(Step.FINISHED)
             return Next(Step.AGAIN, delay)
@@ -356,7 +402,7 @@ class Thread:
         close = Close(Ending.REPORT_LOST, error_type, message)
         if self.active is not None:
             self._record_end(self.runs[self.active.run_id], close, now_ms)
-            self.active = None
+            self._no_attempt()
         for run in [run for run in self.runs.values() if not run.status.terminal]:
             self._end(run, RunStatus.ERROR, close, now_ms)
         self.touch(now_ms)
@@ -368,10 +414,10 @@ class Thread:
         run = self.runs[self.active.run_id]
         close = Close(Ending.HANDOVER, error_message="the thread's state had to be made smaller under the run")
         self._record_end(run, close, now_ms)
-        self.active = None
+        self._no_attempt()
         if run.cancel_requested:  # CANCARRY
             self._finish(run, RunStatus.INTERRUPTED, now_ms)
-        elif not run.is_agent:
+        elif run.is_session:
             self._finish(run, RunStatus.SUCCESS, now_ms)  # a client outside opens another session at once
 
     def ended_runs(self) -> list[Run]:
@@ -381,16 +427,66 @@ class Thread:
     def prune_runs(self) -> None:
         """Keep the newest finished runs, as many as the settings say."""
         keep = self.settings.run_history
-        for run in self.ended_runs()[:-keep] if keep > 0 else ():
+        ended = [run for run in self.ended_runs() if run.is_agent]
+        for run in ended[:-keep] if keep > 0 else ():
             del self.runs[run.run_id]
 
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
         run.updated_at_ms = now_ms
-        if not run.is_agent:
+        if run.is_session:
             del self.runs[run.run_id]
+        elif run.is_update:
+            updates.finished(self.runs, self.store, run, asks=self._asks())
         elif run.attempts:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
+        if run.rolled_back:
+            self._undo(run)
+        if run.attempts and self.before is not None and self.before.run_id == run.run_id:
+            self.before.forget(self.store)
+            self.before = None
+        self._tell(run, now_ms)
+        self.touch(now_ms)
+
+    def _undo(self, run: Run) -> None:
+        """Leave nothing of a run that has ended; where that cannot be done any more, leave all of it, and say so."""
+        why = self._why_not_undone(run) if run.attempts else ""
+        if why:
+            run.rolled_back = False
+            run.error_type, run.error_message = "Conflict", f"the run was to be rolled back, and could not be: {why}"
+            return
+        if run.attempts and self.before is not None:
+            self.before.restore(self.store)
+        del self.runs[run.run_id]
+
+    def _no_attempt(self) -> None:
+        """The attempt that might write is over: what had to wait for that can go."""
+        self.active = None
+        self._forget_rolled_back()
+
+    def _forget_rolled_back(self) -> None:
+        """Leave nothing of runs that had ended before they were deleted; an attempt builds on what it has read."""
+        gone = [run.run_id for run in self.runs.values() if run.rolled_back and run.status.terminal]
+        if gone and self.active is None:
+            apply(self.store, DeleteForRuns(frozenset(gone)))
+            self.store.drop_unreferenced_blobs()
+            for run_id in gone:
+                del self.runs[run_id]
+
+    def _tell(self, run: Run, now_ms: int) -> None:
+        """Note that a webhook is to hear of a run's end; of very many, the oldest are given up."""
+        if not run.spec.webhook:
+            return
+        self.notices[run.run_id] = Notice.of(run, self.store, now_ms)
+        for old in [*self.notices][:-MOST_NOTICES]:
+            self.heard(old, now_ms)
+
+    def heard(self, run_id: RunId, now_ms: int) -> None:
+        """A webhook has heard of a run's end, or will never."""
+        self.notices.pop(run_id, None)
+        run = self.runs.get(run_id)
+        if run is not None:
+            run.told = True
         self.touch(now_ms)
 
     # --- the journal -----------------------------------------------------------------------------------------------
@@ -404,8 +500,11 @@ class Thread:
         if active is None:
             raise RuntimeError("operations without an active attempt")
         attempt = self.runs[active.run_id].attempts[-1]
+        before = self.before if self.before is not None and self.before.run_id == active.run_id else None
         for operation in operations:
             attempt.progressed |= self._is_progress(operation)
+            if before is not None:
+                before.note(self.store, operation)
             apply(self.store, operation)
         active.applied_seq += len(operations)
         self._attribute(attempt, source)
@@ -432,16 +531,21 @@ class Thread:
 
     @property
     def last_agent_run(self) -> Run | None:
-        return next((run for run in reversed(self.runs.values()) if run.is_agent), None)
+        return next((run for run in reversed(self.runs.values()) if run.is_agent and not run.rolled_back), None)
+
+    @property
+    def last_run(self) -> Run | None:
+        """What has made the thread's state what it is: its agent's last run, or an update of it since."""
+        return updates.last_run(self.runs)
 
     @property
     def status(self) -> ThreadStatus:
         if self.failure:
             return ThreadStatus.ERROR
-        if any(run.is_agent and not run.status.terminal for run in self.runs.values()):
+        if self._unfinished():
             return ThreadStatus.BUSY
-        last = self.last_agent_run
-        if last is None:
+        last = self.last_run
+        if last is None or last.is_update:
             return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
@@ -475,7 +579,8 @@ class Thread:
             + (0 if run.status.terminal else len(run.spec.body))
             for run in (*self.ended_runs()[-1:], *(one for one in self.runs.values() if not one.status.terminal))
         )  # fmt: skip
-        return unsheddable_bytes(self.store, coming) + runs + len(self.metadata) + 1024
+        notices = sum(one.stored_bytes for one in self.notices.values())
+        return unsheddable_bytes(self.store, coming) + runs + notices + len(self.metadata) + 1024
 
     def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms

@@ -78,14 +78,14 @@ def _say(outcome: Outcome, channel: Channel) -> None:
 
 
 def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Verdict:
-    from agentvisor.guest.runner import runner_for
+    from agentvisor.guest.runner import work_for
     from agentvisor.guest.runners.crewai_environment import set_environment
 
     # CrewAI reads it when the agent's file imports it, and which framework that uses is known only then.
     set_environment(task.run_id)
     try:
         agent = load(task.entrypoint, task.search_path)
-        return Verdict(0, runner_for(task.framework, agent)(agent, task, channel, cancellation))
+        return Verdict(0, work_for(task, agent)(agent, task, channel, cancellation))
     except CouldNotLoad as error:
         return Verdict(
             AGENT_ERROR,

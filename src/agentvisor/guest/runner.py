@@ -9,6 +9,7 @@ from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.telling import told_framework
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
+from agentvisor.protocol.v1.run_pb2 import RUN_KIND_UPDATE
 
 
 class Runner(Protocol):
@@ -17,6 +18,29 @@ class Runner(Protocol):
     def __call__(self, agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
         """Return COMPLETED or PAUSED, with everything that was written acknowledged; raise what the agent raises."""
         ...
+
+
+def work_for(task: AgentTask, agent: object) -> Runner:
+    """What does the task: as a rule a runner; for some the agent is not run, and its framework asked instead."""
+    framework = task.framework or told_framework(agent)
+    if task.HasField("description"):
+        if framework != "langgraph":
+            from agentvisor.guest.runners.description import describe_agent
+
+            return describe_agent
+        from agentvisor.guest.runners.langgraph_description import describe_graph
+
+        return describe_graph
+    if task.spec.kind == RUN_KIND_UPDATE:
+        if framework != "langgraph":
+            raise InvalidInput(
+                f"agent {task.spec.agent!r} is no LangGraph graph ({framework}): the state of its threads is its own "
+                "business, and cannot be updated from outside"
+            )
+        from agentvisor.guest.runners.langgraph_update import update_graph
+
+        return update_graph
+    return runner_for(framework, agent)
 
 
 def runner_for(framework: str, agent: object) -> Runner:

@@ -22,6 +22,7 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.external import open_external
@@ -30,6 +31,8 @@ from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
+from agentvisor.host.http.services import services_of
+from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
 from agentvisor.host.peer_credential import PeerCredential, peer_key
@@ -49,7 +52,8 @@ from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
-from agentvisor.host.worker import workers
+from agentvisor.host.webhook_activity import WebhookActivity
+from agentvisor.host.worker import telling, workers
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -157,6 +161,8 @@ async def running_host(
         grpc_address = await stack.enter_async_context(
             store_server(sessions.of, config.grpc.host, config.grpc.port, callers, drain.begun.is_set)
         )
+        descriptions = Descriptions(guests, config)
+        stack.push_async_callback(descriptions.stop)
         app = create_app(
             threads,
             streams,
@@ -167,7 +173,10 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            describe=descriptions.describe,
         )
+        webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
+        await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
         door = PeerDoor(app, streams, _credential(config), host_id, _address(config))
         await stack.enter_async_context(serving(door, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")

@@ -1,5 +1,6 @@
 """All that can be configured, as one typed tree: names, units, defaults, and what each setting is for."""
 
+import base64
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,16 @@ TcpPort = Annotated[int, Field(ge=1, le=65535)]
 # What a header carries unchanged: servers and clients strip spaces at its ends, and do not agree on what is not ASCII.
 _KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
+
+
+def signing_key(secret: str) -> bytes:
+    """The key that a webhook's secret stands for, as the libraries of Standard Webhooks read it; empty: it is none."""
+    if not secret.startswith("whsec_"):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        return b""
 
 
 class AgentConfig(Section):
@@ -173,6 +184,16 @@ class HttpConfig(Section):
         description="Time that a client has to send a request's headers, and then its body.",
     )
     jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
+    webhook_secret: SecretStr | None = Field(
+        default=None,
+        description="Key that webhooks are signed with: whsec_ and base64, or any text; not set, they are unsigned.",
+    )
+    webhook_allow_private: bool = Field(
+        default=False, description="Webhooks may go to private and loopback addresses, and over plain http."
+    )
+    webhook_max_body: Size = Field(
+        default=1 * MIB, le=16 * MIB, description="Largest body of a webhook; past it, the run's values are left out."
+    )
 
     @property
     def needs_key(self) -> bool:
@@ -212,6 +233,13 @@ class HttpConfig(Section):
             )
         return key
 
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_a_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not signing_key(secret.get_secret_value()):
+            raise ValueError("this secret is empty, or what follows whsec_ is not base64: leave it out to sign nothing")
+        return secret
+
 
 class GrpcConfig(Section):
     """The gRPC end for clients outside a guest."""
@@ -238,6 +266,11 @@ class GuestConfig(Section):
     )
     max_idle_guests: int = Field(
         default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
+    )
+    operation_timeout: Duration = Field(
+        default=timedelta(seconds=60),
+        description="Time budget of what an agent's code does without running: an update of a thread's state, a "
+        "description of its graph.",
     )
     log_bytes_per_run: Size = Field(default=1 * MIB, description="Output of an agent that is kept for each run.")
     memory_limit: Size = Field(

@@ -32,6 +32,8 @@ class Guests:
         self._config = config
         self._sandbox = sandbox
         self._folder = config.dev.data_dir / "guests"
+        self.generation = 0
+        """Counts how often the agents' code has changed, as far as this host was told."""
         self._ticket_key = secrets.token_bytes(32)
         self._guests: dict[tuple[str, Owner], Guest] = {}
         self._lives: set[asyncio.Task[None]] = set()
@@ -82,6 +84,7 @@ class Guests:
     def reload(self, config: Config | None = None) -> None:
         """The agents' code has changed: new runs go to new guests, the present ones end after their last run."""
         self._config = config or self._config
+        self.generation += 1
         for guest in self._guests.values():
             guest.retire()
         self._guests.clear()

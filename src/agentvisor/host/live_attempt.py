@@ -23,6 +23,7 @@ from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.giving_back import until_boundary
 from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
+from agentvisor.host.held_log import HeldLog
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
 from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
@@ -83,6 +84,7 @@ class LiveAttempt:
         self._calls = calls
         self._services = services
         self._objects: AttemptObjects | None = None
+        self._held: HeldLog | None = None
         self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
 
     async def run(self) -> None:
@@ -95,6 +97,8 @@ class LiveAttempt:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
             if close is not None and self.store.done() and not self.journal.is_fenced:
                 await self.store.result().prepare_compaction()
+            if close is not None and self._held is not None and close.ending == run_pb2.ENDING_COMPLETED:
+                close.together.extend(self._held.together)
             if close is not None and await self.journal.close(close):
                 ending = run_pb2.Ending.Name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
@@ -139,7 +143,7 @@ class LiveAttempt:
             run = thread.runs[self.id.run_id]
             spec = run_pb2.RunSpec.FromString(run.spec.body)
             deadline_ms = thread.active.deadline_ms if thread.active else 0
-            if not run.is_agent:
+            if run.is_session:
                 return await self._hold_session()
             forgets = thread.store.interrupts.forgotten
             close = await self._back_off()
@@ -192,7 +196,10 @@ class LiveAttempt:
         for blob in await self._load(keys) if keys else ():
             store.add_blob(blob)
         self._objects = self._objects_of(thread)
-        opened = AttemptStore(thread, self.journal, self._load, self._services.limits, self._objects)
+        if thread.runs[self.id.run_id].is_update:
+            self._held = HeldLog(self.journal)
+        log = self._held or self.journal
+        opened = AttemptStore(thread, log, self._load, self._services.limits, self._objects)
         self.owner = thread.owner
         self.store.set_result(opened)
         return thread

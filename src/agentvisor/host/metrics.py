@@ -47,6 +47,12 @@ REFUSED_CALLERS = Counter(
     ["reason"],
 )
 
+WEBHOOKS = Counter(
+    "agentvisor_webhooks",
+    "Webhooks that this host sent, by outcome: delivered, failed (it is tried again), refused (it is not).",
+    ["outcome"],
+)
+
 _COUNTERS = {
     Counted.COMPACTED: COMPACTIONS,
     Counted.SHED: SHED,

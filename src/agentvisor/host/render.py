@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId
+from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, ThreadId, without_tasks
 from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.saves import is_save, key_of
 from agentvisor.core.store import Store
@@ -113,7 +113,7 @@ class ThreadStates:
         return self.rendered[key]
 
     def _task(self, task: Task, *, live: bool, subgraphs: int) -> dict[str, Json]:
-        below = self.store.get(Namespace(task.subgraph)) if task.subgraph else None
+        below = self._subgraph(Namespace(task.subgraph)) if task.subgraph else None
         shown = below is not None and subgraphs > 0
         return {
             "id": task.id,
@@ -128,6 +128,9 @@ class ThreadStates:
             "state": self._state(below, live=True, subgraphs=subgraphs - 1) if below is not None and shown else None,
             "result": task.result,
         }
+
+    def _subgraph(self, namespace: Namespace) -> CheckpointTuple | None:
+        return self.store.get(namespace) or self.store.get(without_tasks(namespace))
 
     def _address(
         self, namespace: Namespace, checkpoint_id: CheckpointId | None, metadata: Mapping[str, Json]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
@@ -42,7 +42,7 @@ from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadI
 from agentvisor.core.interrupts import Seen
 from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.records import Blob
-from agentvisor.core.runs import Run
+from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
@@ -407,9 +407,15 @@ class Threads:
         reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)
         return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
 
-    async def cancel_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
-        """Accept a cancel, durably: no attempt starts after it. `NotFound` for an unknown or finished run."""
-        request = run_pb2.CancelRun(run_id=run_id)
+    async def cancel_run(
+        self, thread_id: ThreadId, run_id: RunId, action: CancelAction = CancelAction.INTERRUPT
+    ) -> Run:
+        """Accept a cancel, durably: no attempt starts after it. `NotFound` for an unknown or finished run.
+
+        With the action `ROLLBACK` or `DELETE` readers see it no more; `until_gone` waits until nothing of it is left.
+        `Conflict` where it cannot be rolled back.
+        """
+        request = run_pb2.CancelRun(run_id=run_id, action=run_pb2.CancelAction.ValueType(action))
         return run_from_message(run_pb2.Run.FromString(await self._update(thread_id, "cancel_run", request)))
 
     async def close_interrupts(self, thread_id: ThreadId) -> None:
@@ -421,8 +427,8 @@ class Threads:
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=run_id)
         # With the log: where a run is, and since when, is there only until it is folded.
         run = (await self._reader.read(thread_id, asked)).runs.get(run_id)
-        if run is None:
-            raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
+        if run is None or run.rolled_back:
+            raise _no_run(thread_id, run_id)
         return run
 
     async def wait_run(self, thread_id: ThreadId, run_id: RunId, seen: Callable[[Run], None] = lambda _: None) -> Run:
@@ -430,6 +436,40 @@ class Threads:
 
         `seen` is told of each look at it, without its input and output.
         """
+
+        async def has_ended() -> bool:
+            run = await self._glance(thread_id, run_id)
+            if run is None or run.rolled_back:
+                raise _no_run(thread_id, run_id)
+            seen(run)
+            return run.status.terminal
+
+        await self._until(run_id, has_ended)
+        return await self.get_run(thread_id, run_id)
+
+    async def until_gone(self, thread_id: ThreadId, run_id: RunId) -> None:
+        """Return once nothing is left of a run that is rolled back; `Conflict` where that could not be done."""
+
+        async def is_gone() -> bool:
+            run = await self._glance(thread_id, run_id)
+            if run is not None and not run.rolled_back:
+                raise Conflict(run.error_message or f"run {run_id} is not rolled back", run_id=run_id)
+            return run is None
+
+        await self._until(run_id, is_gone)
+
+    async def until_told(self, thread_id: ThreadId, run_id: RunId) -> None:
+        """Return once the run has ended and its webhook, where it has one, has heard of that or was given up."""
+
+        async def is_told() -> bool:
+            run = await self._glance(thread_id, run_id)
+            return run is None or (run.status.terminal and run.told)
+
+        await self.wait_run(thread_id, run_id)
+        await self._until(run_id, is_told)
+
+    async def _until(self, run_id: RunId, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Look again and again: at once where an attempt has ended here, else after a while."""
         pause = _LOOK
         while True:
             # Before the look: an end that comes after it must not be missed.
@@ -437,10 +477,8 @@ class Threads:
             waiting = self._waiting.setdefault(run_id, set())
             waiting.add(hint)
             try:
-                run = await self._look(thread_id, run_id)
-                seen(run)
-                if run.status.terminal:
-                    return await self.get_run(thread_id, run_id)
+                if await holds():
+                    return
                 done, _ = await asyncio.wait([hint], timeout=pause)
                 pause = _LOOK if done else min(pause * 1.5, _POLL_MOST)
             except Unavailable:
@@ -451,12 +489,12 @@ class Threads:
                 if not waiting:
                     self._waiting.pop(run_id, None)
 
-    async def _look(self, thread_id: ThreadId, run_id: RunId) -> Run:
+    async def _glance(self, thread_id: ThreadId, run_id: RunId) -> Run | None:
+        """The run without its input and output; None where the thread has none of that id."""
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
         run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
         if run is None:
             await self._reader.describe(thread_id)
-            raise NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
         return run
 
     def attempt_ended(self, run_id: RunId) -> None:
@@ -523,6 +561,10 @@ class Threads:
 
 async def _nothing_more(_keys: list[BlobKey]) -> list[Blob]:
     return []
+
+
+def _no_run(thread_id: ThreadId, run_id: RunId) -> NotFound:
+    return NotFound(f"thread {thread_id} has no run {run_id}", run_id=run_id)
 
 
 def _exists(thread_id: ThreadId) -> Conflict:

@@ -14,10 +14,14 @@ from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.workflow.counted import count_into
+from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
 _CACHED_THREADS = 200
 """Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
+
+_WEBHOOKS = 20
+"""That are sent at a time: each may wait for half a minute."""
 
 _TASK_SECONDS = 8
 """How long a step of a workflow may take; Temporal itself waits 10 s."""
@@ -73,6 +77,23 @@ async def workers(
         await stack.enter_async_context(shared)
         await stack.enter_async_context(own)
         yield shared.shutdown
+
+
+@asynccontextmanager
+async def telling(
+    client: Client, tell: Callable[[bytes], Awaitable[None]], *, task_queue: str, stop_grace: float
+) -> AsyncGenerator[None]:
+    """Take notices of runs' ends for webhooks while the context lasts; one that is cut off is taken by another host."""
+    worker = Worker(
+        client,
+        task_queue=webhook_queue(task_queue),
+        activities=[tell],
+        max_concurrent_activities=_WEBHOOKS,
+        max_concurrent_activity_task_polls=1,
+        graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+    )
+    async with worker:
+        yield
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:

@@ -19,7 +19,7 @@ def run_with_defaults(
 ) -> run_pb2.RunSpec:
     """Its specification; `of_graph`: which of the interrupts a graph's checkpoint holds."""
     spec = run_pb2.RunSpec.FromString(asked.spec.body)
-    for name in ("input", "checkpoint_id", "abandons", "host_queue"):
+    for name in ("input", "checkpoint_id", "abandons", "host_queue", "after_ms", "multitask_strategy"):
         spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     spec.config = without_checkpoint(spec.config)
     spec.run_id = run_id

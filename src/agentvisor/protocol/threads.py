@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from agentvisor.core.errors import Unavailable
-from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.ids import CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.notices import Notice
 from agentvisor.core.owners import Owner
-from agentvisor.core.runs import Attempt, Ending, Multitask, RestartPolicy, Run, RunKind, RunSpec, RunStatus
+from agentvisor.core.records import CheckpointKey
+from agentvisor.core.runs import (
+    Attempt,
+    CancelAction,
+    Ending,
+    Multitask,
+    RestartPolicy,
+    Run,
+    RunKind,
+    RunSpec,
+    RunStatus,
+)
 from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
 from agentvisor.protocol.convert import (
     struct_to_bytes,
 )
+from agentvisor.protocol.rollback import before_from_message, before_to_message
 from agentvisor.protocol.stores import store_from_message, store_to_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
@@ -37,7 +50,21 @@ def spec_from_message(message: run_pb2.RunSpec) -> RunSpec:
         answers=tuple(message.answers),
         answers_graph=message.answers_graph,
         abandons=message.abandons,
+        after_ms=message.after_ms,
+        webhook=message.webhook,
     )
+
+
+def action_of(message: run_pb2.CancelRun) -> CancelAction:
+    """What is asked for; hosts of earlier versions say nothing, and mean an interrupt."""
+    return CancelAction(message.action or CancelAction.INTERRUPT)
+
+
+def without_supersteps(spec: RunSpec) -> RunSpec:
+    """What stays of an update's specification once it has ended: what it has made is in the thread."""
+    message = run_pb2.RunSpec.FromString(spec.body)
+    message.ClearField("supersteps")
+    return spec_from_message(message)
 
 
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
@@ -45,7 +72,13 @@ def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
     spec = run_pb2.RunSpec.FromString(run.spec.body)
     whole = whole and not run.bare
     if not whole:
-        for name in ("input", "command", "context", *(("config", "kwargs", "metadata") if run.bare else ())):
+        for name in (
+            "input",
+            "command",
+            "context",
+            "supersteps",
+            *(("config", "kwargs", "metadata") if run.bare else ()),
+        ):
             spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
     return run_pb2.Run(
         spec=spec,
@@ -58,6 +91,8 @@ def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
         output=run.output if whole else b"",
         cancel_requested=run.cancel_requested,
         paused=run.paused,
+        rolled_back=run.rolled_back,
+        untold=not run.told,
     )
 
 
@@ -73,6 +108,8 @@ def run_from_message(message: run_pb2.Run) -> Run:
         output=message.output,
         cancel_requested=message.cancel_requested,
         paused=message.paused,
+        rolled_back=message.rolled_back,
+        told=not message.untold,
     )
 
 
@@ -108,6 +145,7 @@ def thread_to_message(
     thread: Thread, store: thread_pb2.Store | None = None, *, whole_run: RunId | None = None
 ) -> thread_pb2.Thread:
     """A thread; where they are given, with this part of its store, and with only this run's input and output."""
+    is_whole = store is None
     if store is None:
         store = store_to_message(thread.store, thread.store.all_checkpoints(), blobs=True)
     message = thread_pb2.Thread(
@@ -129,6 +167,10 @@ def thread_to_message(
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
         message.active.CopyFrom(_active_to_message(thread.active))
+    if is_whole:
+        if thread.before is not None:
+            message.before.CopyFrom(before_to_message(thread.before, thread.store))
+        message.notices.extend(notice_to_message(one) for one in thread.notices.values())
     return message
 
 
@@ -164,7 +206,30 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         thread.runs[run.run_id] = run
     if message.HasField("active"):
         thread.active = _active_from_message(message.active)
+    if message.HasField("before"):
+        thread.before = before_from_message(message.before, thread.store)
+    for one in map(notice_from_message, message.notices):
+        thread.notices[one.run.run_id] = one
     return thread
+
+
+def notice_to_message(notice: Notice, thread_id: str = "") -> run_pb2.Notice:
+    """A notice; with a thread's id it is what the webhook's activity is given."""
+    run = run_to_message(notice.run, whole=False)
+    return run_pb2.Notice(
+        thread_id=thread_id,
+        run=run,
+        namespace=notice.at.namespace if notice.at else "",
+        checkpoint_id=notice.at.checkpoint_id if notice.at else "",
+        ended_at_ms=notice.ended_at_ms,
+    )
+
+
+def notice_from_message(message: run_pb2.Notice) -> Notice:
+    run = run_from_message(message.run)
+    run.bare = True
+    at = CheckpointKey(Namespace(message.namespace), CheckpointId(message.checkpoint_id))
+    return Notice(run, at if at.checkpoint_id else None, message.ended_at_ms)
 
 
 def incarnation_of(message: thread_pb2.Thread) -> str:

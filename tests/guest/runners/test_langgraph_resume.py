@@ -2,7 +2,7 @@
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
@@ -57,6 +57,8 @@ class Turn:
     given: Any = None
     command: Mapping[str, Any] | Callable[[list[Any]], Mapping[str, Any]] | None = None
     """A command, or how to make it of the interrupts that wait."""
+    at: Callable[[Any], Awaitable[Mapping[str, Any]]] | None = None
+    """Where it goes on from, of a graph."""
 
 
 @dataclass
@@ -77,18 +79,19 @@ class Caller:
             if callable(command):
                 state = await self.graph.aget_state({"configurable": {"thread_id": "t"}})
                 command = command(list(state.interrupts))
+            at = await turn.at(self.graph) if turn.at is not None else {}
             limits = [*(kills if index == kill_turn else ()), float("inf")]
             for attempt, left in enumerate(limits, 1):
                 self.saver.lives(left, stores_first=stores_first)
                 try:
-                    self.results.append(await self.attempt(turn.given, command, f"run{index}", attempt))
+                    self.results.append(await self.attempt(turn.given, command, f"run{index}", attempt, at))
                     break
                 except Killed:
                     killed += 1
         return killed == len(kills)
 
-    async def attempt(self, given: Any, command: Any, run_id: str, attempt: int) -> Any:
-        config: Any = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": run_id}}
+    async def attempt(self, given: Any, command: Any, run_id: str, attempt: int, at: Mapping[str, Any]) -> Any:
+        config: Any = {"configurable": {"thread_id": "t", **at}, "metadata": {"run_id": run_id}}
         call = await invocation(self.graph, config, given, command, run_id=run_id, attempt=attempt)
         result = await self.graph.ainvoke(call.input, call.config, durability="sync")
         # Tasks that ask at once are told in the order in which they stopped.
@@ -183,6 +186,22 @@ def first_only(answer: str) -> Callable[[list[Any]], Mapping[str, Any]]:
     return lambda waiting: {"resume": {waiting[0].id: f"{answer}-{waiting[0].value}"}}
 
 
+async def innermost(graph: Any) -> Mapping[str, Any]:
+    """Where the subgraph of the subgraph waits."""
+    state = await graph.aget_state({"configurable": {"thread_id": "t"}}, subgraphs=True)
+    while state.tasks and getattr(state.tasks[0].state, "config", None):
+        state = state.tasks[0].state
+    return dict(state.config["configurable"])
+
+
+async def its_beginning(graph: Any) -> Mapping[str, Any]:
+    """Where it was before its node ran for the first time."""
+    here = await innermost(graph)
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": here["checkpoint_ns"]}}
+    past = [one async for one in graph.aget_state_history(config)]
+    return dict(past[-1].config["configurable"])
+
+
 START_INPUT = {"messages": [], "answers": []}
 SAYS = [Turn({"messages": [("user", text)], "answers": []}) for text in ("one", "two", "three")]
 
@@ -197,6 +216,18 @@ CALLERS: dict[str, tuple[Callable[[Mortal], Any], list[Turn]]] = {
         [Turn(START_INPUT), *(Turn(command=first_only(text)) for text in "abcd")],
     ),
     "answers deep down": (nested, [Turn(START_INPUT), *(Turn(command={"resume": text}) for text in ("a1", "a2"))]),
+    "from deep down": (
+        nested,
+        [Turn(START_INPUT), Turn(at=innermost), *(Turn(command={"resume": text}) for text in ("a1", "a2"))],
+    ),
+    "from the beginning deep down": (
+        nested,
+        [Turn(START_INPUT), Turn(at=its_beginning), *(Turn(command={"resume": text}) for text in ("a1", "a2"))],
+    ),
+    "an answer where it waits deep down": (
+        nested,
+        [Turn(START_INPUT), Turn(command={"resume": "a1"}, at=innermost), Turn(command={"resume": "a2"})],
+    ),
     "an update with an answer": (
         interview,
         [

@@ -39,6 +39,13 @@ def wait(state: State) -> State:
     return {"log": ["waited"]}
 
 
+def ask_and_wait(state: State) -> State:
+    """At the gate once it is answered."""
+    answer = interrupt("sure?")
+    wait(state)
+    return {"log": [f"answer {answer}"]}
+
+
 def fail(state: State) -> State:
     raise ValueError("boom!")
 
@@ -56,6 +63,7 @@ def _graph(*nodes: Any) -> StateGraph[State]:
 
 
 asking = _graph(work, ask)
+asking_at_a_gate = _graph(work, ask_and_wait)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)
 nested = StateGraph(State)

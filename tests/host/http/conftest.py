@@ -29,7 +29,18 @@ from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
 AGENTS = Path(__file__).parent / "agents.py"
-NAMES = ("asking", "talking", "failing", "waiting", "plain", "nothing", "nested", "nested_later", "deltas")
+NAMES = (
+    "asking",
+    "asking_at_a_gate",
+    "talking",
+    "failing",
+    "waiting",
+    "plain",
+    "nothing",
+    "nested",
+    "nested_later",
+    "deltas",
+)
 
 
 def config_in(folder: Path, **overrides: object) -> Config:

@@ -85,6 +85,10 @@ TABLE: dict[str, Row] = {
     "GET /redoc": hosts(),
     "POST /assistants/search": hosts(lambda _: {}),
     "GET /assistants/{assistant_id}": hosts(),
+    "GET /assistants/{assistant_id}/graph": hosts(),
+    "GET /assistants/{assistant_id}/schemas": hosts(),
+    "GET /assistants/{assistant_id}/subgraphs": hosts(),
+    "GET /assistants/{assistant_id}/subgraphs/{namespace}": hosts(),
     # threads
     "POST /threads": makes(lambda _: {}, thread_of=lambda response: response.json()["thread_id"]),
     "GET /threads/{thread_id}": about(),
@@ -101,6 +105,7 @@ TABLE: dict[str, Row] = {
     "GET /threads/{thread_id}/storage": about(),
     # their states
     "GET /threads/{thread_id}/state": about(),
+    "POST /threads/{thread_id}/state": about(lambda _: {"values": {"x": 1}}, status=422),
     "GET /threads/{thread_id}/state/{checkpoint_id}": about(),
     "POST /threads/{thread_id}/state/checkpoint": about(
         lambda things: {"checkpoint": {"checkpoint_id": things["checkpoint_id"], "checkpoint_ns": ""}}
@@ -120,6 +125,13 @@ TABLE: dict[str, Row] = {
     "POST /threads/{thread_id}/runs/stream": about(run(), stage="idle", spends=True),
     "GET /threads/{thread_id}/runs": about(),
     "GET /threads/{thread_id}/runs/{run_id}": about(),
+    "DELETE /threads/{thread_id}/runs/{run_id}": about(spends=True, status=204),
+    "POST /runs/cancel": about(
+        lambda things: {"thread_id": things["thread_id"], "run_ids": [things["run_id"]]},
+        stage="busy",
+        spends=True,
+        status=204,
+    ),
     "GET /threads/{thread_id}/runs/{run_id}/join": about(),
     "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),

@@ -44,7 +44,7 @@ async def test_langgraphs_client_raises_the_message() -> None:
         ("GET", "/threads/t/runs/a%20b", 422, "invalid_input"),
         ("GET", "/threads/t/history?limit=0", 422, "invalid_input"),
         ("GET", "/assistants/unknown", 404, "not_found"),
-        ("POST", "/threads/t/runs/r/cancel?action=rollback", 422, "invalid_input"),
+        ("POST", "/threads/t/runs/r/cancel?action=forget", 422, "invalid_input"),
     ],
 )
 async def test_a_request_that_fails_at_the_door_says_why(

@@ -41,11 +41,16 @@ def config_of(task: AgentTask) -> RunnableConfig:
     return config
 
 
+_ADDRESS = ("checkpoint_ns", "checkpoint_id", "checkpoint_map")
+
+
 def _configurable(task: AgentTask, asked: Mapping[str, object]) -> dict[str, object]:
-    # Names with two underscores are pregel's own.
-    configurable = {key: value for key, value in asked.items() if not key.startswith("__")}
+    # Names with two underscores are pregel's own; the checkpoint to go on from is in the specification, checked.
+    configurable = {key: value for key, value in asked.items() if not (key.startswith("__") or key in _ADDRESS)}
     configurable["thread_id"] = task.thread_id
     if task.spec.checkpoint_id:
         configurable["checkpoint_id"] = task.spec.checkpoint_id
         configurable["checkpoint_ns"] = task.spec.checkpoint_ns
+    if task.spec.checkpoint_map:
+        configurable["checkpoint_map"] = json.loads(task.spec.checkpoint_map)
     return configurable

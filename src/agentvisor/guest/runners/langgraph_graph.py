@@ -13,7 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph  # pyright: ignore[reportMissingTypeStubs] (as below)
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] (it has inline types, but no marker)
 from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
+from langgraph.types import StateSnapshot, StateUpdate
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.langgraph import AgentVisorCheckpointer
@@ -50,6 +50,10 @@ class Graph(Protocol):
     ) -> AsyncIterator[Mapping[str, Any]]: ...
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool) -> StateSnapshot: ...
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig: ...
 
 
 async def graph_of(agent: object, config: RunnableConfig, stack: AsyncExitStack) -> Graph:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import cast
 
+from langgraph.types import PregelTask, StateSnapshot
+
 from agentvisor.protocol.v1.store_pb2 import ProjectedTask, Projection, StoreReply, StoreRequest
 
 PULL = "__pregel_pull"
@@ -90,3 +92,28 @@ def _task(task: Mapping[str, object]) -> ProjectedTask:
         path=json.dumps([PULL, task["name"]]),
         subgraph=state["configurable"]["checkpoint_ns"] if state else "",
     )
+
+
+def projection_of(namespace: str, checkpoint_id: str, snapshot: StateSnapshot, channels: Iterable[str]) -> Projection:
+    """The projection of a checkpoint that no stream has told of, from its snapshot."""
+    return Projection(
+        namespace=namespace,
+        checkpoint_id=checkpoint_id,
+        next=list(snapshot.next),
+        tasks=[
+            ProjectedTask(id=one.id, name=one.name, path=_path(one), subgraph=_namespace_of(one))
+            for one in snapshot.tasks
+        ],
+        has_tasks=True,
+        channels=sorted(channels),
+    )
+
+
+def _path(task: PregelTask) -> str:
+    return json.dumps(cast("object", task.path))
+
+
+def _namespace_of(task: PregelTask) -> str:
+    state = task.state
+    config = state.config if isinstance(state, StateSnapshot) else state
+    return "" if config is None else cast("str", config.get("configurable", {})["checkpoint_ns"])

@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Check
 from langgraph.types import Command, Send, StateSnapshot
 
 from agentvisor.core.errors import Conflict
+from agentvisor.core.ids import ROOT
 from agentvisor.guest.runners.langgraph_graph import Graph
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
@@ -43,6 +44,8 @@ class Mark:
 
     waiting: Waiting
     null_writes: int
+    is_current: bool = False
+    """It was given where the thread stood, even if a checkpoint was named."""
 
 
 async def invocation(
@@ -70,35 +73,69 @@ async def invocation(
     saver = graph.checkpointer
     if not isinstance(saver, BaseCheckpointSaver):
         return Invocation(
-            _command(cast("Mapping[str, object]", command)) if isinstance(command, Mapping) else given, config
+            command_of(cast("Mapping[str, object]", command)) if isinstance(command, Mapping) else given, config
         )
     if attempt == 1 and not isinstance(command, Mapping):
         return Invocation(given, config)
     latest = config | {"configurable": _without_address(config)}
     head = await saver.aget_tuple(_root(latest))
     if head is not None and head.metadata.get("run_id") == run_id:
-        # The run has stored a checkpoint: its input or command is in there, and what it was doing goes on.
-        return Invocation(None, latest)
+        below = _levels(config)
+        if not below or _levels_begun(await graph.aget_state(latest, subgraphs=True)) >= below:
+            # The run has stored a checkpoint: its input or command is in there, and what it was doing goes on.
+            return Invocation(None, latest)
+        # The root's fork is stored, and what is to go on below it is not: from there, the subgraph would start anew.
+        return Invocation(command_of(cast("Mapping[str, object]", command)) if command else given, config)
     if not isinstance(command, Mapping):
         return Invocation(given, config)
     wanted = cast("Mapping[str, object]", command)
+    known = None if head is None else _mark(head, run_id)
+    if head is not None and (known.is_current if known is not None else await _is_current(saver, config, latest)):
+        # Named or not, it is where the thread stands. Only there does LangGraph tell which questions were answered.
+        config = latest
     addressed = await saver.aget_tuple(_root(config))
     if addressed is None:
-        return Invocation(_command(wanted), config)
-    # Only of the latest checkpoint does LangGraph tell which questions were answered since.
-    is_head = head is not None and head.checkpoint["id"] == addressed.checkpoint["id"]
-    waiting = list(_waiting(await graph.aget_state(latest if is_head else config, subgraphs=True)))
+        return Invocation(command_of(wanted), config)
+    is_current = config is latest
+    waiting = list(_waiting(await graph.aget_state(config if is_current else config | _root(config), subgraphs=True)))
     mark = _mark(addressed, run_id)
     if mark is None:
         if gone := set(answers).difference(interrupt for _, interrupt in waiting):
             raise Conflict(f"interrupt {min(gone)} does not wait for an answer (any more)", interrupt_id=min(gone))
-        await _store_mark(saver, addressed, run_id, waiting)
-        return Invocation(_command(wanted), config)
+        await _store_mark(saver, addressed, run_id, waiting, is_current=is_current)
+        return Invocation(command_of(wanted), config)
     left = _left(wanted, mark, waiting, addressed)
     if "resume" not in left and "resume" in wanted:
         # The answer was taken, and the task that took it may ask again: it must not find this one once more.
         await saver.aput_writes(addressed.config, [(RESUME, None)], NULL_TASK)
-    return Invocation(_command(left) if left else None, config)
+    return Invocation(command_of(left) if left else None, config)
+
+
+async def _is_current(saver: BaseCheckpointSaver[str], config: RunnableConfig, latest: RunnableConfig) -> bool:
+    """Whether a config names no checkpoint, or the latest of its namespace and of every one above it."""
+    configurable: dict[str, object] = config.get("configurable", {})
+    namespace, named = str(configurable.get("checkpoint_ns") or ROOT), configurable.get("checkpoint_id")
+    for place, checkpoint_id in {
+        **cast("Mapping[str, object]", configurable.get("checkpoint_map") or {}),
+        **({namespace: named} if named else {}),
+    }.items():
+        here = latest | {"configurable": {**latest.get("configurable", {}), "checkpoint_ns": place}}
+        found = await saver.aget_tuple(here)
+        if found is None or found.checkpoint["id"] != checkpoint_id:
+            return False
+    return True
+
+
+def _levels(config: RunnableConfig) -> int:
+    """How many graphs are above the one whose checkpoint a config names."""
+    namespace = cast("str", config.get("configurable", {}).get("checkpoint_ns", ""))
+    return len([part for part in namespace.split("|") if part and not part.isdigit()])
+
+
+def _levels_begun(snapshot: StateSnapshot) -> int:
+    """How many levels of subgraphs have stored something of the tasks that this state goes on with."""
+    below = [task.state for task in snapshot.tasks if isinstance(task.state, StateSnapshot)]
+    return max((1 + _levels_begun(one) for one in below if one.created_at is not None), default=0)
 
 
 def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed: CheckpointTuple) -> dict[str, object]:
@@ -121,7 +158,8 @@ def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed:
     return left
 
 
-def _command(wanted: Mapping[str, object]) -> Command[str]:
+def command_of(wanted: Mapping[str, object]) -> Command[str]:
+    """A caller's {"resume"?, "update"?, "goto"?} as LangGraph has it."""
     goto = wanted.get("goto") or ()
     targets = cast("list[object]", goto if isinstance(goto, list) else [goto] if goto else [])
     return Command(
@@ -164,19 +202,28 @@ def _mark(found: CheckpointTuple, run_id: str) -> Mark | None:
         if task == _mark_task(run_id) and channel == MARK:
             stored = cast("Mapping[str, object]", value)
             waiting = [(place, id_) for place, id_ in cast("list[list[str]]", stored["waiting"])]
-            return Mark(waiting, cast("int", stored["null_writes"]))
+            return Mark(waiting, cast("int", stored["null_writes"]), bool(stored.get("is_current")))
     return None
 
 
 async def _store_mark(
-    saver: BaseCheckpointSaver[str], addressed: CheckpointTuple, run_id: str, waiting: Waiting
+    saver: BaseCheckpointSaver[str], addressed: CheckpointTuple, run_id: str, waiting: Waiting, *, is_current: bool
 ) -> None:
-    value = {"waiting": [list(one) for one in waiting], "null_writes": len(_null_writes(addressed))}
+    value = {
+        "waiting": [list(one) for one in waiting],
+        "null_writes": len(_null_writes(addressed)),
+        "is_current": is_current,
+    }
     await saver.aput_writes(addressed.config, [(MARK, value)], _mark_task(run_id))
 
 
 def _root(config: RunnableConfig) -> RunnableConfig:
-    return {"configurable": {**config.get("configurable", {}), "checkpoint_ns": ""}}
+    """The root's part of the checkpoint that a config names: of a subgraph's, its ancestor."""
+    configurable = {**config.get("configurable", {}), "checkpoint_ns": ""}
+    above = cast("Mapping[str, str]", configurable.pop("checkpoint_map", None) or {})
+    if ROOT in above:
+        configurable["checkpoint_id"] = above[ROOT]
+    return {"configurable": configurable}
 
 
 def _without_address(config: RunnableConfig) -> dict[str, object]:

@@ -13,12 +13,15 @@ from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
 from agentvisor.host.http import (
     assistants,
+    assistants_graph,
     errors,
     interrupts,
     meta,
     metrics,
     runs,
+    runs_cancel,
     state,
+    state_update,
     stateless,
     storage,
     thread_state,
@@ -29,7 +32,7 @@ from agentvisor.host.http import (
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.heads import BoundedHeads
-from agentvisor.host.http.services import Afterwards, Outside, Services
+from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
@@ -52,6 +55,7 @@ def create_app(
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
+    describe: Describe = without_guests,
 ) -> FastAPI:
     """The API of one host.
 
@@ -66,6 +70,7 @@ def create_app(
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
+        describe: what an agent is, as its own code says.
     """
     afterwards = Afterwards()
     services = Services(
@@ -80,6 +85,7 @@ def create_app(
         afterwards=afterwards,
         stopping=stopping,
         heartbeat=heartbeat,
+        describe=describe,
     )
 
     @asynccontextmanager
@@ -99,13 +105,16 @@ def create_app(
         meta,
         metrics,
         assistants,
+        assistants_graph,
         threads,
         threads_copy,
         storage,
         state,
+        state_update,
         thread_state,
         thread_stream,
         runs,
+        runs_cancel,
         stateless,
         interrupts,
     )

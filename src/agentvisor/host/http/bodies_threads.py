@@ -8,13 +8,27 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import CheckpointId, Namespace
-from agentvisor.host.http.run_create import CheckpointAddress, JsonObject
+from agentvisor.host.http.run_create import CheckpointAddress, Command, JsonObject
 
 
 class Body(BaseModel):
     """A body with nothing in it that is not known."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class HistoricUpdate(Body):
+    """What one node has written, once."""
+
+    values: JsonObject | list[JsonValue] | None = None
+    command: Command | None = None
+    as_node: str
+
+
+class Superstep(Body):
+    """What nodes have written side by side."""
+
+    updates: list[HistoricUpdate] = Field(min_length=1)
 
 
 class ThreadCreate(Body):
@@ -26,7 +40,9 @@ class ThreadCreate(Body):
     metadata: JsonObject | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
     ttl: JsonValue = None
-    supersteps: list[JsonValue] | None = None
+    supersteps: list[Superstep] | None = Field(
+        default=None, description="The history that it begins with, made by the graph that metadata.graph_id names."
+    )
 
 
 class ThreadPatch(Body):

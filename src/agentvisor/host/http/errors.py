@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from agentvisor.core.errors import (
+    AgentBroken,
     AgentVisorError,
     Conflict,
     Corrupt,
@@ -28,6 +29,7 @@ from agentvisor.core.errors import (
     Unavailable,
     UnknownAgent,
     UnknownOutcome,
+    UpdateRefused,
     ValueTooLarge,
 )
 from agentvisor.host.http.json import JsonResponse
@@ -38,6 +40,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.ht
 STATUS: dict[type[AgentVisorError], int] = {
     InvalidInput: 422,
     UnknownAgent: 422,
+    UpdateRefused: 400,
+    AgentBroken: 424,
     NotFound: 404,
     Conflict: 409,
     Fenced: 409,

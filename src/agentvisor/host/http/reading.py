@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace, ThreadId, without_tasks
 from agentvisor.core.records import Checkpoint, CheckpointTuple
 from agentvisor.core.runs import RunStatus
 from agentvisor.core.saves import is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
-from agentvisor.host.http.questions import asking, questions, with_questions
+from agentvisor.host.http.questions import asking, questions, with_questions, with_terms
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, thread_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
@@ -73,7 +73,7 @@ async def latest_state(services: Services, thread_id: ThreadId, *, subgraphs: bo
     state = await _rendered(blobs, lambda: states.state(head, live=True, subgraphs=subgraphs))
     if is_save(head.checkpoint.namespace):
         return {**state, **asking(thread)}
-    return with_questions(state, thread)
+    return with_questions(with_terms(state, thread), thread)
 
 
 def _current(store: Store) -> CheckpointTuple | None:
@@ -98,6 +98,8 @@ async def state_at(
         return await latest_state(services, thread_id, subgraphs=subgraphs)
     if checkpoint_id is None:
         thread = await services.threads.get(thread_id)
+        if thread.store.get(namespace) is None and thread.store.get(without_tasks(namespace)) is not None:
+            namespace = without_tasks(namespace)
     else:
         thread = await services.threads.read(thread_id, namespace=namespace, checkpoint_id=checkpoint_id)
     found = thread.store.get(namespace, checkpoint_id)

@@ -8,11 +8,6 @@ from pydantic import JsonValue
 
 from agentvisor.core.errors import InvalidInput
 
-_ELSEWHERE = {
-    "checkpoint_ns": "runs go on from checkpoints of the thread's own graph, not of a subgraph",
-    "checkpoint_map": "runs go on from checkpoints of the thread's own graph, not of a subgraph",
-}
-
 
 def check_config(config: Mapping[str, JsonValue], thread_id: str | None) -> None:
     """Refuse what no agent can be started with, or what would lead to another thread; no thread id: a stateless run."""
@@ -35,22 +30,22 @@ def _check_configurable(configurable: Mapping[str, JsonValue], thread_id: str | 
         raise InvalidInput(
             "config.configurable.thread_id is another thread than the run's", field="config.configurable.thread_id"
         )
-    for name, why in _ELSEWHERE.items():
-        if configurable.get(name):
-            raise InvalidInput(
-                f"config.configurable.{name} is not supported by this version: {why}",
-                field=f"config.configurable.{name}",
-            )
-    if not isinstance(configurable.get("checkpoint_id"), str | None):
-        raise InvalidInput(
-            "config.configurable.checkpoint_id must be a text", field="config.configurable.checkpoint_id"
-        )
+    for name, (kind, called) in _ADDRESS.items():
+        if not isinstance(configurable.get(name), kind | None):
+            raise InvalidInput(f"config.configurable.{name} must be {called}", field=f"config.configurable.{name}")
 
 
-def configured_checkpoint(config: Mapping[str, JsonValue] | None) -> str | None:
+_ADDRESS: dict[str, tuple[type, str]] = {
+    "checkpoint_ns": (str, "a text"),
+    "checkpoint_id": (str, "a text"),
+    "checkpoint_map": (dict, "an object"),
+}
+
+
+def configured_checkpoint(config: Mapping[str, JsonValue] | None) -> dict[str, JsonValue] | None:
     """The checkpoint to go on from that a checked config names, as LangGraph's own `invoke` takes it."""
-    named = _configurable(config or {}).get("checkpoint_id")
-    return named if isinstance(named, str) else None
+    configurable = _configurable(config or {})
+    return {name: configurable[name] for name in _ADDRESS if configurable.get(name)} or None
 
 
 def check_command(command: Mapping[str, JsonValue]) -> None:

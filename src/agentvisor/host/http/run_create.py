@@ -50,6 +50,10 @@ class CheckpointAddress(BaseModel):
         return Namespace(self.checkpoint_ns)
 
 
+_LONGEST_WAIT = 366 * 24 * 3600.0
+"""Seconds."""
+
+
 class RunCreate(BaseModel):
     """A run to start."""
 
@@ -74,9 +78,11 @@ class RunCreate(BaseModel):
     if_not_exists: Literal["create", "reject"] | None = None
     on_disconnect: Literal["cancel", "continue"] | None = None
     on_completion: Literal["delete", "keep"] | None = Field(default=None, description="Of runs without a thread.")
-    after_seconds: float | None = None
-    webhook: str | None = None
-    feedback_keys: list[str] | None = None
+    after_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, allow_inf_nan=False)] | None = Field(
+        default=None, description="The run waits so long before its turn comes; the thread is busy meanwhile."
+    )
+    webhook: str | None = Field(default=None, description="URL that is told of the run's end.")
+    feedback_keys: list[str] | None = Field(default=None, description="Of LangSmith: refused.")
     strict_resume: bool | None = Field(default=None, description="Always so: an answer to nothing is refused.")
     raise_error: bool | None = Field(
         default=None, description="The caller's own: LangGraph's client before 0.4 sends what only it acts on."
@@ -84,7 +90,7 @@ class RunCreate(BaseModel):
     on_interrupt: Literal["abandon"] | None = Field(
         default=None, description="`abandon`: questions that wait on the thread are given up with this new input."
     )
-    langsmith_tracer: JsonObject | None = None
+    langsmith_tracer: JsonObject | None = Field(default=None, description="Of LangSmith: refused.")
 
     @property
     def modes(self) -> list[StreamMode]:
@@ -93,14 +99,17 @@ class RunCreate(BaseModel):
 
 
 _NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
-    "webhook": lambda run: run.webhook is not None,
-    "after_seconds": lambda run: bool(run.after_seconds),
     "feedback_keys": lambda run: bool(run.feedback_keys),
     "langsmith_tracer": lambda run: bool(run.langsmith_tracer),
-    "multitask_strategy": lambda run: run.multitask_strategy in ("interrupt", "rollback"),
-    "checkpoint.checkpoint_map": lambda run: run.checkpoint is not None and run.checkpoint.checkpoint_ns != "",
 }
 """Fields whose value this version cannot honour."""
+
+_WHY = {
+    "feedback_keys": "it asks for links to give feedback in LangSmith, which no run here is known to",
+    "langsmith_tracer": "it names a project of LangSmith that the server traces to, and this one traces to none: give "
+    "the agent LANGSMITH_TRACING and LANGSMITH_PROJECT in its env",
+}
+"""Of those that no version will."""
 
 _NO_MODES = {"tools", "lifecycle"}
 """LangGraph's client names them for the event protocol; its server refuses them here, too."""
@@ -111,7 +120,9 @@ def check(run: RunCreate, thread_id: str | None) -> None:
     for field, carries in _NOT_YET.items():
         if carries(run):
             value = getattr(run, field.partition(".")[0])
-            raise InvalidInput(f"{field} {str(value)[:80]!r} is not supported by this version", field=field)
+            why = _WHY.get(field)
+            not_here = f"is not supported: {why}" if why else "is not supported by this version"
+            raise InvalidInput(f"{field} {str(value)[:80]!r} {not_here}", field=field)
     for mode in _NO_MODES.intersection(run.modes):
         raise InvalidInput(
             f"stream_mode {mode!r} is a channel of the event protocol: subscribe to it with "
@@ -134,17 +145,31 @@ def check(run: RunCreate, thread_id: str | None) -> None:
     check_config(run.config or {}, thread_id)
     if run.command is not None:
         check_command(run.command.model_dump(exclude_unset=True))
-    named = (run.checkpoint_id, run.checkpoint and run.checkpoint.checkpoint_id, configured_checkpoint(run.config))
-    if len([one for one in named if one]) > 1:
+    if len(_named_checkpoints(run)) > 1:
         raise InvalidInput(
             "checkpoint_id, checkpoint and config.configurable.checkpoint_id exclude each other: give one of them",
             field="checkpoint_id",
         )
 
 
+def named_checkpoint(run: RunCreate) -> CheckpointAddress | None:
+    """The checkpoint that a checked run goes on from, wherever its body names it."""
+    return next(iter(_named_checkpoints(run)), None)
+
+
+def _named_checkpoints(run: RunCreate) -> list[CheckpointAddress]:
+    configured = configured_checkpoint(run.config)
+    named = (
+        CheckpointAddress(checkpoint_id=run.checkpoint_id),
+        run.checkpoint,
+        None if configured is None else CheckpointAddress.model_validate(configured),
+    )
+    return [one for one in named if one is not None and (one.checkpoint_id or one.checkpoint_ns)]
+
+
 def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
     """The specification that the thread records. `ValueTooLarge` where the input is over `storage.max_input`."""
-    temporal, restart = config.temporal, config.temporal.run_restart
+    temporal, named = config.temporal, named_checkpoint(run)
     spec = run_pb2.RunSpec(
         run_id=str(uuid4()),
         agent=agent,
@@ -160,27 +185,44 @@ def spec_of(run: RunCreate, agent: str, config: Config) -> run_pb2.RunSpec:
         durability=_durability(run),
         interrupt_before=_nodes(run.interrupt_before),
         interrupt_after=_nodes(run.interrupt_after),
-        multitask_strategy=run_pb2.MULTITASK_STRATEGY_REJECT
-        if run.multitask_strategy == "reject"
-        else run_pb2.MULTITASK_STRATEGY_ENQUEUE,
-        checkpoint_id=run.checkpoint_id
-        or (run.checkpoint.checkpoint_id if run.checkpoint else None)
-        or configured_checkpoint(run.config)
-        or "",
-        restart=run_pb2.RestartPolicy(
-            max_attempts=restart.max_attempts,
-            initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
-            max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
-            max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
-            reset_on_progress=restart.reset_on_progress,
-        ),
+        multitask_strategy=_STRATEGIES[run.multitask_strategy or "enqueue"],
+        after_ms=round((run.after_seconds or 0) * 1000),
+        webhook=run.webhook or "",
+        checkpoint_id=(named.checkpoint_id if named is not None else None) or "",
+        restart=restart_policy(config),
         timeout_ms=int(temporal.run_timeout.total_seconds() * 1000),
         heartbeat_timeout_ms=int(temporal.heartbeat_timeout.total_seconds() * 1000),
         abandons=run.on_interrupt == "abandon",
-        kwargs=encode({"stream_mode": [*run.modes], "stream_resumable": run.stream_resumable}),
+        kwargs=encode(
+            {
+                "stream_mode": [*run.modes],
+                "stream_resumable": run.stream_resumable,
+                **{name: value for name in ("webhook", "after_seconds") if (value := getattr(run, name)) is not None},
+            }
+        ),
     )
     _check_size(spec, config.storage.max_input)
     return spec
+
+
+_STRATEGIES = {
+    "enqueue": run_pb2.MULTITASK_STRATEGY_ENQUEUE,
+    "reject": run_pb2.MULTITASK_STRATEGY_REJECT,
+    "interrupt": run_pb2.MULTITASK_STRATEGY_INTERRUPT,
+    "rollback": run_pb2.MULTITASK_STRATEGY_ROLLBACK,
+}
+
+
+def restart_policy(config: Config) -> run_pb2.RestartPolicy:
+    """What becomes of a run whose process, guest or host is lost."""
+    restart = config.temporal.run_restart
+    return run_pb2.RestartPolicy(
+        max_attempts=restart.max_attempts,
+        initial_backoff_ms=int(restart.initial_backoff.total_seconds() * 1000),
+        max_backoff_ms=int(restart.max_backoff.total_seconds() * 1000),
+        max_elapsed_ms=int(restart.max_elapsed.total_seconds() * 1000),
+        reset_on_progress=restart.reset_on_progress,
+    )
 
 
 def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:

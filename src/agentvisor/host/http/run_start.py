@@ -7,18 +7,21 @@ from dataclasses import dataclass, replace
 
 from agentvisor.core.answering import CHANGED
 from agentvisor.core.errors import Conflict, NotFound
-from agentvisor.core.ids import ROOT, CheckpointId, RunId, ThreadId
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import agent_of, assistant_id
 from agentvisor.host.http.answers import answered_by, resume_of
+from agentvisor.host.http.checkpoint_address import addressed
+from agentvisor.host.http.json import encode
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_interrupts import Look, look
 from agentvisor.host.http.outcome import keeping_alive, outcome
-from agentvisor.host.http.run_create import RunCreate, check, spec_of
+from agentvisor.host.http.run_create import RunCreate, check, named_checkpoint, spec_of
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
+from agentvisor.host.webhook_address import WebhookAddresses
 from agentvisor.protocol.v1 import run_pb2
 
 _LOOKS = 5
@@ -44,9 +47,10 @@ async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, sta
     """Record the run. Nothing is created where the request is refused."""
     agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
+    if body.webhook is not None:
+        await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
     spec = spec_of(body, agent, services.config)
-    if spec.checkpoint_id:
-        await _require_checkpoint(services, thread_id, CheckpointId(spec.checkpoint_id), stateless=stateless)
+    await _go_on_from(services, thread_id, body, spec, stateless=stateless)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
     create = stateless or body.if_not_exists == "create"
     recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
@@ -99,16 +103,19 @@ async def _look(services: Services, thread_id: ThreadId, *, create: bool) -> Loo
         ) from error
 
 
-async def _require_checkpoint(
-    services: Services, thread_id: ThreadId, checkpoint_id: CheckpointId, *, stateless: bool
+async def _go_on_from(
+    services: Services, thread_id: ThreadId, body: RunCreate, spec: run_pb2.RunSpec, *, stateless: bool
 ) -> None:
-    """LangGraph would start a run from a checkpoint that is not there with an empty state."""
-    if not stateless:
-        thread = await services.threads.read(thread_id, namespace=ROOT, checkpoint_id=checkpoint_id)
-        if thread.store.get(ROOT, checkpoint_id) is not None:
-            return
-    where = "a run without a thread has no checkpoints yet" if stateless else f"thread {thread_id} has no such one"
-    raise NotFound(f"checkpoint {checkpoint_id[:80]!r} does not exist: {where}", checkpoint_id=checkpoint_id[:80])
+    """Put into the specification which checkpoint the run goes on from, if the body names one; `NotFound`."""
+    named = named_checkpoint(body)
+    if named is None:
+        return
+    if stateless:
+        shown = (named.checkpoint_id or "")[:80]
+        raise NotFound(f"checkpoint {shown!r} does not exist: a run without a thread has no checkpoints yet")
+    where = await addressed(services, thread_id, named)
+    spec.checkpoint_ns, spec.checkpoint_id = where.namespace, where.checkpoint_id
+    spec.checkpoint_map = encode(where.map) if where.map else b""
 
 
 def canceller(services: Services, thread_id: ThreadId, run_id: RunId) -> Callable[[], object]:

@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.runs import CancelAction
 from agentvisor.host.http.json import JsonResponse, JsonRoute, encode
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_streams import COUNTED
@@ -62,7 +63,8 @@ async def list_runs(
 ) -> JsonResponse:
     """The thread's runs, newest first."""
     thread = await services.threads.get(thread_id)
-    runs = [run_json(thread_id, run) for run in reversed(thread.runs.values()) if run.is_agent]
+    shown = [run for run in reversed(thread.runs.values()) if run.is_agent and not run.rolled_back]
+    runs = [run_json(thread_id, run) for run in shown]
     found = [run for run in runs if status is None or run["status"] == status][offset : offset + limit]
     return JsonResponse([{name: value for name, value in run.items() if not select or name in select} for run in found])
 
@@ -71,6 +73,13 @@ async def list_runs(
 async def get_run(thread_id: ThreadInPath, run_id: RunInPath, services: Served) -> JsonResponse:
     """A run with its attempts."""
     return JsonResponse(run_json(thread_id, await services.threads.get_run(thread_id, run_id)))
+
+
+@router.delete("/{run_id}", status_code=204)
+async def delete_run(thread_id: ThreadInPath, run_id: RunInPath, services: Served) -> Response:
+    """Delete a run with its checkpoints; one that has not ended is cancelled, and gone once it has."""
+    await services.threads.cancel_run(thread_id, run_id, CancelAction.DELETE)
+    return Response(status_code=204)
 
 
 @router.post("/{run_id}/cancel")
@@ -82,15 +91,20 @@ async def cancel_run(
     wait: bool = False,
     action: Literal["interrupt", "rollback"] = "interrupt",
 ) -> Response:
-    """Cancel a run, durably: whatever happens, it is not started again. `wait`: answer once it has ended."""
-    if action == "rollback":
-        raise InvalidInput("action 'rollback' is not supported by this version: use 'interrupt'", field="action")
-    await services.threads.cancel_run(thread_id, run_id)
+    """Cancel a run, durably: whatever happens, it is not started again. `wait`: answer once it has ended.
+
+    `rollback`: the run and its checkpoints are gone, and the thread is as before it.
+    """
+    asked = CancelAction[action.upper()]
+    await services.threads.cancel_run(thread_id, run_id, asked)
     if not wait:
         return Response(status_code=202)
 
     async def ended() -> Json:
-        await services.threads.wait_run(thread_id, run_id)
+        if asked is CancelAction.ROLLBACK:
+            await services.threads.until_gone(thread_id, run_id)
+        else:
+            await services.threads.wait_run(thread_id, run_id)
         return {}
 
     location = {"Location": f"/threads/{thread_id}/runs/{run_id}/join"}
@@ -101,9 +115,7 @@ async def cancel_run(
 async def join_run(
     thread_id: ThreadInPath, run_id: RunInPath, services: Served, *, cancel_on_disconnect: bool = False
 ) -> Response:
-    """Wait for a run, and answer with the values that it ends with. An unknown run is 404."""
-    await services.threads.get(thread_id)
-    await services.threads.get_run(thread_id, run_id)
+    """Wait for a run, and answer with the values that it ends with; that there is none is told there, as an error."""
 
     async def answer() -> Json:
         return await outcome(services, thread_id, await services.threads.wait_run(thread_id, run_id))
@@ -124,7 +136,6 @@ async def join_run_stream(
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The events of a run: all that are kept of one that lives; of one that has ended, those after Last-Event-ID."""
-    await services.threads.get(thread_id)
     leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
     named = _named(stream_mode)
     query = f"?{urlencode([('stream_mode', mode) for mode in named])}" if named else ""

@@ -11,9 +11,10 @@ from typing import Annotated, Protocol, Self, cast
 
 import structlog
 from fastapi import Depends
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
-from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused
+from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config import Config
@@ -23,6 +24,7 @@ from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
+from agentvisor.protocol.v1.guest_pb2 import Description
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
 
@@ -42,6 +44,12 @@ class Outside(Protocol):
 
 
 Prune = Callable[[ThreadId], Awaitable[None]]
+Describe = Callable[[str, Description], Awaitable[bytes]]
+
+
+async def without_guests(agent: str, _: Description) -> bytes:
+    """Of a host that starts no agents."""
+    raise Unavailable(f"this host starts no agents: ask another what {agent!r} is")
 
 
 class Afterwards:
@@ -102,6 +110,8 @@ class Services:
     """Seconds of silence after which a waiting client is sent a sign of life."""
     stream_counts: StreamCounts = field(default_factory=StreamCounts)
     """Of all callers."""
+    describe: Describe = without_guests
+    """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
 
@@ -131,7 +141,12 @@ def _services(connection: HTTPConnection) -> Services:
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")
-    return cast("Services", connection.app.state.services).of(owner)
+    return services_of(connection.app).of(owner)
+
+
+def services_of(app: Starlette) -> Services:
+    """Of an app, bound to nobody: what the host itself does."""
+    return cast("Services", app.state.services)
 
 
 def _operators(services: Annotated[Services, Depends(_services)]) -> Services:

@@ -15,7 +15,7 @@ from agentvisor.host.render_typed import Json, render
 from agentvisor.protocol.metadata import metadata_from_struct
 from agentvisor.protocol.v1 import run_pb2
 
-_STRATEGIES = {Multitask.ENQUEUE: "enqueue", Multitask.REJECT: "reject"}
+_STRATEGIES = {one: one.name.lower() for one in Multitask}
 
 
 def thread_json(thread: Thread, values: Json, interrupts: Mapping[str, Json]) -> dict[str, Json]:
@@ -42,13 +42,13 @@ def thread_error(thread: Thread) -> Json:
     """Why the thread's status is error."""
     if thread.failure:
         return {"error": "ThreadFailed", "message": thread.failure}
-    last = thread.last_agent_run
+    last = thread.last_run
     return None if last is None else run_error(last)
 
 
 def run_error(run: Run) -> Json:
-    """The error that a run ended with, as `{"error": class, "message": text}`."""
-    if run.status not in (RunStatus.ERROR, RunStatus.TIMEOUT):
+    """The error that a run ended with, as `{"error": class, "message": text}`; also why it was not rolled back."""
+    if run.status not in (RunStatus.ERROR, RunStatus.TIMEOUT) and not run.error_type:
         return None
     return {"error": run.error_type, "message": run.error_message}
 

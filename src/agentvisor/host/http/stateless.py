@@ -58,7 +58,8 @@ def _cleaning(services: Services, body: RunCreate, started: Started) -> Callable
 
     async def clean() -> None:
         try:
-            await services.threads.wait_run(started.thread_id, started.run.run_id)
+            # Its webhook is told what the thread holds.
+            await services.threads.until_told(started.thread_id, started.run.run_id)
             await services.threads.delete(started.thread_id)
         except NotFound:
             return  # deleted by somebody else

@@ -26,6 +26,7 @@ from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Served, Services
+from agentvisor.host.http.threads_history import create_with_history
 from agentvisor.host.render_typed import Json
 
 router = APIRouter(prefix="/threads", tags=["threads"], route_class=JsonRoute)
@@ -41,8 +42,11 @@ _PATIENCE = 5.0
 @router.post("")
 async def create_thread(body: ThreadCreate, services: Served) -> JsonResponse:
     """Create a thread. An existing one is 409, or comes back where `if_exists` is `do_nothing`."""
-    refuse(ttl=body.ttl, supersteps=body.supersteps)
+    refuse(ttl=body.ttl)
     named = checked(body.thread_id if body.thread_id is not None else str(uuid4()))
+    if body.supersteps:
+        await create_with_history(services, named, body)
+        return JsonResponse(await thread_shown(services, named))
     await services.threads.create(named, body.metadata or {}, exist_ok=body.if_exists == "do_nothing")
     return JsonResponse(await thread_shown(services, named))
 

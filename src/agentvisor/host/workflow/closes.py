@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 from temporalio.exceptions import (
@@ -18,7 +19,15 @@ from agentvisor.core.thread import Close
 from agentvisor.protocol.threads import source_of
 from agentvisor.protocol.v1 import journal_pb2
 
-Closed = tuple[Close, journal_pb2.Log]
+
+class Closed(NamedTuple):
+    """How an attempt ended, and what it brings with its end."""
+
+    close: Close
+    rest: journal_pb2.Log
+    """Of its log."""
+    together: Sequence[bytes] = ()
+    """Operations that count only because it ended so: an update's."""
 
 
 def close_of_value(result: object) -> Closed:
@@ -37,14 +46,14 @@ def _close_of(message: journal_pb2.AttemptClose) -> Closed:
         host_queue=message.host_queue,
         source=source_of(rest),
     )
-    return close, rest
+    return Closed(close, rest, tuple(message.together))
 
 
 def close_of_error(cause: BaseException | None) -> Closed:
     """The activity failed, timed out or was cancelled: with our report in its details, or without."""
     match cause:
         case CancelledError():
-            return _reported(cause.details) or (Close(Ending.NOT_STARTED), journal_pb2.Log())
+            return _reported(cause.details) or Closed(Close(Ending.NOT_STARTED), journal_pb2.Log())
         case TimeoutError():
             return _timed_out(cause)
         case ApplicationError():
@@ -87,8 +96,8 @@ def _timed_out(cause: TimeoutError) -> Closed:
         heartbeat_seen=bool(details),
         polled=kind != TimeoutType.SCHEDULE_TO_START,
     )
-    return close, log
+    return Closed(close, log)
 
 
 def _lost(says: str) -> Closed:
-    return Close(Ending.REPORT_LOST, error_message=says), journal_pb2.Log()
+    return Closed(Close(Ending.REPORT_LOST, error_message=says), journal_pb2.Log())

@@ -14,7 +14,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from agentvisor.core import deadlines, shed
+    from agentvisor.core import deadlines, shed, turns
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
@@ -26,17 +26,20 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.refusals import refusing
+    from agentvisor.host.workflow.telling import tell
     from agentvisor.protocol import reads
     from agentvisor.protocol.convert import operations_from
     from agentvisor.protocol.default_answers import run_with_defaults
     from agentvisor.protocol.interrupts import seen_from_message
     from agentvisor.protocol.threads import (
+        action_of,
         run_to_message,
         settings_from_message,
         source_of,
         spec_from_message,
         thread_from_message,
         thread_to_message,
+        without_supersteps,
     )
     from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
@@ -82,15 +85,16 @@ class ThreadWorkflow:
 
     @workflow.run
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
+        self._telling = asyncio.create_task(tell(lambda: self._thread, _now_ms))
         while True:
             self._show()
             await self._until_something_is_due()
             if self._compaction_due():
                 self._continue_as_new()
-            run = self._thread.next_run()
-            if run is None or not run.is_agent:
+            run = self._thread.next_run(_now_ms())
+            if run is None or run.is_session:
                 self._expire()
-                run = self._thread.next_run()
+                run = self._thread.next_run(_now_ms())
             if run is not None:
                 await self._drive(run)
 
@@ -100,13 +104,15 @@ class ThreadWorkflow:
     async def _until_something_is_due(self) -> None:
         """A run, upkeep, or the deadline of what waits for an answer; a thread that has failed waits for nothing."""
         deadline = None if self._thread.failure else deadlines.next_deadline_ms(self._thread)
+        due = turns.next_due_ms(self._thread.runs.values())
         await self._until(
             lambda: (
-                self._thread.next_run() is not None
+                self._thread.next_run(_now_ms()) is not None
                 or self._compaction_due()
                 or (deadline is not None and deadlines.next_deadline_ms(self._thread) != deadline)
+                or turns.next_due_ms(self._thread.runs.values()) != due
             ),
-            self._until_deadline(deadline),
+            self._until_deadline(min((at for at in (deadline, due) if at is not None), default=None)),
         )
 
     def _expire(self) -> None:
@@ -143,6 +149,8 @@ class ThreadWorkflow:
             elif follows.delay_ms:
                 self._show()
                 await self._until(lambda: run.status.terminal, timedelta(milliseconds=follows.delay_ms))
+            if run.is_update and run.status.terminal:
+                run.spec = without_supersteps(run.spec)
             if self._compaction_due() and self._thread.active is None:
                 self._continue_as_new()
             if self._thread.failure:
@@ -173,7 +181,7 @@ class ThreadWorkflow:
             summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
         )
         # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
-        deadline = None if run.is_agent else deadlines.next_deadline_ms(self._thread)
+        deadline = deadlines.next_deadline_ms(self._thread) if run.is_session else None
         await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
         if not handle.done() and not self._stop_wanted(run):
             self._thread.request_cancel(run.run_id, _now_ms())  # its host sees why it has to end
@@ -181,13 +189,16 @@ class ThreadWorkflow:
             self._compacting = not run.cancel_requested and self._compaction_due()
             handle.cancel()
         try:
-            close, rest = close_of_value(await handle)
+            closed = close_of_value(await handle)
         except ActivityError as error:
-            close, rest = close_of_error(error.cause)
-        self._take(rest)
+            closed = close_of_error(error.cause)
+        close = closed.close
+        self._take(closed.rest)
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
             return Next(Step.FINISHED)
+        if closed.together and self._thread.is_current(active.id):
+            self._thread.apply(operations_from(closed.together), close.source, _now_ms())
         follows = self._thread.close_attempt(close, _now_ms())
         if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
             restarted = follows.step is not Step.FINISHED
@@ -205,7 +216,7 @@ class ThreadWorkflow:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            run = self._thread.next_run()
+            run = self._thread.next_run(_now_ms())
             if run is not None:
                 self._thread.request_cancel(run.run_id, _now_ms())
 
@@ -255,16 +266,17 @@ class ThreadWorkflow:
     @workflow.update
     def cancel_run(self, request: bytes) -> bytes:
         self._updates += 1
+        asked = run_pb2.CancelRun.FromString(request)
         with refusing():
-            run = self._thread.request_cancel(RunId(run_pb2.CancelRun.FromString(request).run_id), _now_ms())
+            run = self._thread.request_cancel(RunId(asked.run_id), _now_ms(), action_of(asked))
         return run_to_message(run, whole=False).SerializeToString()
 
     @cancel_run.validator
     def _check_cancel_run(self, request: bytes) -> None:
+        asked = run_pb2.CancelRun.FromString(request)
         with refusing():
-            message = run_pb2.CancelRun.FromString(request)
-            self._check_owner(message.owner)
-            self._thread.check_cancel(RunId(message.run_id))
+            self._check_owner(asked.owner)
+            self._thread.check_cancel(RunId(asked.run_id), action_of(asked))
 
     @workflow.update
     def close_interrupts(self, request: bytes) -> bytes:  # noqa: ARG002 - there is nothing to say but that

@@ -577,6 +577,7 @@ class AgentTask(_message.Message):
     PATCH_CHAIN_FIELD_NUMBER: _builtins.int
     DEADLINE_MS_FIELD_NUMBER: _builtins.int
     FORGETS_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     run_id: _builtins.str
     attempt: _builtins.int
@@ -597,6 +598,10 @@ class AgentTask(_message.Message):
     def search_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Folders put before sys.path."""
 
+    @_builtins.property
+    def description(self) -> Global___Description:
+        """Nothing is run: the agent is described. There is no thread, and no store."""
+
     def __init__(
         self,
         *,
@@ -612,14 +617,65 @@ class AgentTask(_message.Message):
         patch_chain: _builtins.int = ...,
         deadline_ms: _builtins.int = ...,
         forgets: _builtins.bool = ...,
+        description: Global___Description | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "description", b"description", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentTask: _TypeAlias = AgentTask  # noqa: Y015
+
+@_typing.final
+class Description(_message.Message):
+    """What of an agent is asked for; the outcome's output is the answer, as JSON."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Part:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _PartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Description._Part.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        PART_UNSPECIFIED: Description._Part.ValueType  # 0
+        PART_GRAPH: Description._Part.ValueType  # 1
+        PART_SCHEMAS: Description._Part.ValueType  # 2
+        PART_SUBGRAPHS: Description._Part.ValueType  # 3
+
+    class Part(_Part, metaclass=_PartEnumTypeWrapper): ...
+    PART_UNSPECIFIED: Description.Part.ValueType  # 0
+    PART_GRAPH: Description.Part.ValueType  # 1
+    PART_SCHEMAS: Description.Part.ValueType  # 2
+    PART_SUBGRAPHS: Description.Part.ValueType  # 3
+
+    PART_FIELD_NUMBER: _builtins.int
+    XRAY_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RECURSE_FIELD_NUMBER: _builtins.int
+    part: Global___Description.Part.ValueType
+    xray: _builtins.int
+    """Of the graph: how deep subgraphs are drawn; 0: not, -1: all."""
+    namespace: _builtins.str
+    """Of subgraphs: the one that is meant; empty: all."""
+    recurse: _builtins.bool
+    """Of subgraphs: theirs too."""
+    def __init__(
+        self,
+        *,
+        part: Global___Description.Part.ValueType = ...,
+        xray: _builtins.int = ...,
+        namespace: _builtins.str = ...,
+        recurse: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "part", b"part", "recurse", b"recurse", "xray", b"xray"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Description: _TypeAlias = Description  # noqa: Y015
 
 @_typing.final
 class CancelAgent(_message.Message):

@@ -178,6 +178,7 @@ class AttemptClose(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     CODE_FIELD_NUMBER: _builtins.int
     HOST_QUEUE_FIELD_NUMBER: _builtins.int
+    TOGETHER_FIELD_NUMBER: _builtins.int
     ending: _run_pb2.Ending.ValueType
     error_type: _builtins.str
     """HTTP shape {"error", "message"}, and a traceback of the user's code for the log."""
@@ -191,6 +192,10 @@ class AttemptClose(_message.Message):
     """The host's own task queue, for a hand-over to the next execution of the workflow."""
     @_builtins.property
     def rest(self) -> Global___Log: ...
+    @_builtins.property
+    def together(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Each an Operation: what an update has done, which counts as a whole, and only with this close. Not numbered."""
+
     def __init__(
         self,
         *,
@@ -202,10 +207,11 @@ class AttemptClose(_message.Message):
         output: _builtins.bytes = ...,
         code: _builtins.int = ...,
         host_queue: _builtins.str = ...,
+        together: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rest", b"rest"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ending", b"ending", "error_message", b"error_message", "error_type", b"error_type", "host_queue", b"host_queue", "output", b"output", "rest", b"rest", "traceback", b"traceback"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ending", b"ending", "error_message", b"error_message", "error_type", b"error_type", "host_queue", b"host_queue", "output", b"output", "rest", b"rest", "together", b"together", "traceback", b"traceback"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,47 +25,51 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agentvisor/protocol/v1/run.proto\x12\x16\x61gentvisor.protocol.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x8d\x05\n\x07RunSpec\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12-\n\x04kind\x18\x03 \x01(\x0e\x32\x1f.agentvisor.protocol.v1.RunKind\x12\r\n\x05input\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\x0c\x12\x0e\n\x06\x63onfig\x18\x06 \x01(\x0c\x12\x0f\n\x07\x63ontext\x18\x07 \x01(\x0c\x12)\n\x08metadata\x18\x08 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x14\n\x0cstream_modes\x18\t \x03(\t\x12\x18\n\x10stream_subgraphs\x18\n \x01(\x08\x12\x12\n\ndurability\x18\x0b \x01(\t\x12\x18\n\x10interrupt_before\x18\x0c \x03(\t\x12\x17\n\x0finterrupt_after\x18\r \x03(\t\x12\x45\n\x12multitask_strategy\x18\x0e \x01(\x0e\x32).agentvisor.protocol.v1.MultitaskStrategy\x12\x15\n\rcheckpoint_id\x18\x0f \x01(\t\x12\x15\n\rcheckpoint_ns\x18\x10 \x01(\t\x12\x36\n\x07restart\x18\x11 \x01(\x0b\x32%.agentvisor.protocol.v1.RestartPolicy\x12\x12\n\ntimeout_ms\x18\x12 \x01(\x03\x12\x1c\n\x14heartbeat_timeout_ms\x18\x13 \x01(\x03\x12\x12\n\nhost_queue\x18\x14 \x01(\t\x12\x14\n\x0c\x61ssistant_id\x18\x15 \x01(\t\x12\x0e\n\x06kwargs\x18\x16 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x1e \x03(\t\x12\x15\n\ranswers_graph\x18\x1f \x01(\x08\x12\x10\n\x08\x61\x62\x61ndons\x18  \x01(\x08\"\x8c\x01\n\rRestartPolicy\x12\x14\n\x0cmax_attempts\x18\x01 \x01(\r\x12\x1a\n\x12initial_backoff_ms\x18\x02 \x01(\x03\x12\x16\n\x0emax_backoff_ms\x18\x03 \x01(\x03\x12\x16\n\x0emax_elapsed_ms\x18\x04 \x01(\x03\x12\x19\n\x11reset_on_progress\x18\x05 \x01(\x08\"\xe3\x01\n\rAttemptRecord\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12\x17\n\x0fscheduled_at_ms\x18\x02 \x01(\x03\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x65nded_at_ms\x18\x04 \x01(\x03\x12.\n\x06\x65nding\x18\x05 \x01(\x0e\x32\x1e.agentvisor.protocol.v1.Ending\x12\x0f\n\x07host_id\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x17\n\x0f\x63ommitted_at_ms\x18\x08 \x01(\x03\x12\x12\n\nprogressed\x18\t \x01(\x08\"\xb3\x02\n\x03Run\x12-\n\x04spec\x18\x01 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.RunSpec\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.agentvisor.protocol.v1.RunStatus\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rupdated_at_ms\x18\x04 \x01(\x03\x12\x37\n\x08\x61ttempts\x18\x05 \x03(\x0b\x32%.agentvisor.protocol.v1.AttemptRecord\x12\x12\n\nerror_type\x18\x06 \x01(\t\x12\x15\n\rerror_message\x18\x07 \x01(\t\x12\x0e\n\x06output\x18\x08 \x01(\x0c\x12\x18\n\x10\x63\x61ncel_requested\x18\t \x01(\x08\x12\x0e\n\x06paused\x18\n \x01(\x08\"N\n\x0cPinnedConfig\x12#\n\x16pending_writes_enabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_pending_writes_enabled\"\xb7\x01\n\x0eThreadSettings\x12\x16\n\x0e\x63ompact_events\x18\x01 \x01(\x03\x12\x15\n\rcompact_bytes\x18\x02 \x01(\x03\x12\x13\n\x0bstate_bytes\x18\x03 \x01(\x03\x12\x1a\n\x12\x63heckpoint_history\x18\x04 \x01(\x05\x12\x13\n\x0brun_history\x18\x05 \x01(\x05\x12\x17\n\x0f\x63ompact_signals\x18\x06 \x01(\x05\x12\x17\n\x0f\x63ompact_updates\x18\x07 \x01(\x05\"}\n\x07RunTask\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06\x61ttach\x18\x04 \x01(\x08\x12\x1c\n\x14heartbeat_timeout_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x64\x65lay_ms\x18\x06 \x01(\x03\"\xe0\x01\n\x08StartRun\x12-\n\x04spec\x18\x01 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.RunSpec\x12\x30\n\x0fthread_metadata\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x38\n\x08settings\x18\x03 \x01(\x0b\x32&.agentvisor.protocol.v1.ThreadSettings\x12*\n\x04seen\x18\x1e \x01(\x0b\x32\x1c.agentvisor.protocol.v1.Seen\x12\r\n\x05owner\x18\x46 \x01(\t\"R\n\x04Seen\x12\x0f\n\x07waiting\x18\x01 \x03(\t\x12\x13\n\x0blast_run_id\x18\x02 \x01(\t\x12\x16\n\x0elast_run_ended\x18\x03 \x01(\x08\x12\x0c\n\x04head\x18\x04 \x01(\t\" \n\x0f\x43loseInterrupts\x12\r\n\x05owner\x18\x46 \x01(\t\"9\n\rStartRunReply\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x1b.agentvisor.protocol.v1.Run\"*\n\tCancelRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x46 \x01(\t\"H\n\x0cUpdateThread\x12)\n\x08metadata\x18\x01 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\r\n\x05owner\x18\x46 \x01(\t\"\x0e\n\x0c\x41\x63knowledged*\xb9\x01\n\tRunStatus\x12\x1a\n\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12RUN_STATUS_PENDING\x10\x01\x12\x16\n\x12RUN_STATUS_RUNNING\x10\x02\x12\x16\n\x12RUN_STATUS_SUCCESS\x10\x03\x12\x14\n\x10RUN_STATUS_ERROR\x10\x04\x12\x16\n\x12RUN_STATUS_TIMEOUT\x10\x05\x12\x1a\n\x16RUN_STATUS_INTERRUPTED\x10\x06*\x8e\x03\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45NDING_COMPLETED\x10\x01\x12\x11\n\rENDING_PAUSED\x10\x02\x12\x14\n\x10\x45NDING_CANCELLED\x10\x03\x12\x13\n\x0f\x45NDING_HANDOVER\x10\x04\x12\x16\n\x12\x45NDING_AGENT_ERROR\x10\x05\x12\x17\n\x13\x45NDING_AGENT_SIGNAL\x10\x06\x12\x1e\n\x1a\x45NDING_AGENT_OUT_OF_MEMORY\x10\x07\x12\x16\n\x12\x45NDING_TIME_BUDGET\x10\x08\x12\x15\n\x11\x45NDING_GUEST_GONE\x10\t\x12\x1d\n\x19\x45NDING_GUEST_UNRESPONSIVE\x10\n\x12\x14\n\x10\x45NDING_HOST_GONE\x10\x0b\x12\x1a\n\x16\x45NDING_COULD_NOT_START\x10\x0c\x12\x16\n\x12\x45NDING_NOT_STARTED\x10\r\x12\x17\n\x13\x45NDING_HOST_STOPPED\x10\x0e\x12\x16\n\x12\x45NDING_REPORT_LOST\x10\x0f*v\n\x11MultitaskStrategy\x12\"\n\x1eMULTITASK_STRATEGY_UNSPECIFIED\x10\x00\x12\x1e\n\x1aMULTITASK_STRATEGY_ENQUEUE\x10\x01\x12\x1d\n\x19MULTITASK_STRATEGY_REJECT\x10\x02*M\n\x07RunKind\x12\x18\n\x14RUN_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eRUN_KIND_AGENT\x10\x01\x12\x14\n\x10RUN_KIND_SESSION\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agentvisor/protocol/v1/run.proto\x12\x16\x61gentvisor.protocol.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xdc\x05\n\x07RunSpec\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12-\n\x04kind\x18\x03 \x01(\x0e\x32\x1f.agentvisor.protocol.v1.RunKind\x12\r\n\x05input\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\x0c\x12\x0e\n\x06\x63onfig\x18\x06 \x01(\x0c\x12\x0f\n\x07\x63ontext\x18\x07 \x01(\x0c\x12)\n\x08metadata\x18\x08 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x14\n\x0cstream_modes\x18\t \x03(\t\x12\x18\n\x10stream_subgraphs\x18\n \x01(\x08\x12\x12\n\ndurability\x18\x0b \x01(\t\x12\x18\n\x10interrupt_before\x18\x0c \x03(\t\x12\x17\n\x0finterrupt_after\x18\r \x03(\t\x12\x45\n\x12multitask_strategy\x18\x0e \x01(\x0e\x32).agentvisor.protocol.v1.MultitaskStrategy\x12\x15\n\rcheckpoint_id\x18\x0f \x01(\t\x12\x15\n\rcheckpoint_ns\x18\x10 \x01(\t\x12\x36\n\x07restart\x18\x11 \x01(\x0b\x32%.agentvisor.protocol.v1.RestartPolicy\x12\x12\n\ntimeout_ms\x18\x12 \x01(\x03\x12\x1c\n\x14heartbeat_timeout_ms\x18\x13 \x01(\x03\x12\x12\n\nhost_queue\x18\x14 \x01(\t\x12\x14\n\x0c\x61ssistant_id\x18\x15 \x01(\t\x12\x0e\n\x06kwargs\x18\x16 \x01(\x0c\x12\x0f\n\x07\x61nswers\x18\x1e \x03(\t\x12\x15\n\ranswers_graph\x18\x1f \x01(\x08\x12\x10\n\x08\x61\x62\x61ndons\x18  \x01(\x08\x12\x10\n\x08\x61\x66ter_ms\x18P \x01(\x03\x12\x0f\n\x07webhook\x18Q \x01(\t\x12\x16\n\x0e\x63heckpoint_map\x18\x46 \x01(\x0c\x12\x12\n\nsupersteps\x18G \x01(\x0c\"\x8c\x01\n\rRestartPolicy\x12\x14\n\x0cmax_attempts\x18\x01 \x01(\r\x12\x1a\n\x12initial_backoff_ms\x18\x02 \x01(\x03\x12\x16\n\x0emax_backoff_ms\x18\x03 \x01(\x03\x12\x16\n\x0emax_elapsed_ms\x18\x04 \x01(\x03\x12\x19\n\x11reset_on_progress\x18\x05 \x01(\x08\"\xe3\x01\n\rAttemptRecord\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12\x17\n\x0fscheduled_at_ms\x18\x02 \x01(\x03\x12\x15\n\rstarted_at_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x65nded_at_ms\x18\x04 \x01(\x03\x12.\n\x06\x65nding\x18\x05 \x01(\x0e\x32\x1e.agentvisor.protocol.v1.Ending\x12\x0f\n\x07host_id\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x17\n\x0f\x63ommitted_at_ms\x18\x08 \x01(\x03\x12\x12\n\nprogressed\x18\t \x01(\x08\"\xd8\x02\n\x03Run\x12-\n\x04spec\x18\x01 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.RunSpec\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.agentvisor.protocol.v1.RunStatus\x12\x15\n\rcreated_at_ms\x18\x03 \x01(\x03\x12\x15\n\rupdated_at_ms\x18\x04 \x01(\x03\x12\x37\n\x08\x61ttempts\x18\x05 \x03(\x0b\x32%.agentvisor.protocol.v1.AttemptRecord\x12\x12\n\nerror_type\x18\x06 \x01(\t\x12\x15\n\rerror_message\x18\x07 \x01(\t\x12\x0e\n\x06output\x18\x08 \x01(\x0c\x12\x18\n\x10\x63\x61ncel_requested\x18\t \x01(\x08\x12\x0e\n\x06paused\x18\n \x01(\x08\x12\x13\n\x0brolled_back\x18P \x01(\x08\x12\x0e\n\x06untold\x18Q \x01(\x08\"N\n\x0cPinnedConfig\x12#\n\x16pending_writes_enabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_pending_writes_enabled\"\xb7\x01\n\x0eThreadSettings\x12\x16\n\x0e\x63ompact_events\x18\x01 \x01(\x03\x12\x15\n\rcompact_bytes\x18\x02 \x01(\x03\x12\x13\n\x0bstate_bytes\x18\x03 \x01(\x03\x12\x1a\n\x12\x63heckpoint_history\x18\x04 \x01(\x05\x12\x13\n\x0brun_history\x18\x05 \x01(\x05\x12\x17\n\x0f\x63ompact_signals\x18\x06 \x01(\x05\x12\x17\n\x0f\x63ompact_updates\x18\x07 \x01(\x05\"}\n\x07RunTask\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0e\n\x06\x61ttach\x18\x04 \x01(\x08\x12\x1c\n\x14heartbeat_timeout_ms\x18\x05 \x01(\x03\x12\x10\n\x08\x64\x65lay_ms\x18\x06 \x01(\x03\"\xe0\x01\n\x08StartRun\x12-\n\x04spec\x18\x01 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.RunSpec\x12\x30\n\x0fthread_metadata\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x38\n\x08settings\x18\x03 \x01(\x0b\x32&.agentvisor.protocol.v1.ThreadSettings\x12*\n\x04seen\x18\x1e \x01(\x0b\x32\x1c.agentvisor.protocol.v1.Seen\x12\r\n\x05owner\x18\x46 \x01(\t\"R\n\x04Seen\x12\x0f\n\x07waiting\x18\x01 \x03(\t\x12\x13\n\x0blast_run_id\x18\x02 \x01(\t\x12\x16\n\x0elast_run_ended\x18\x03 \x01(\x08\x12\x0c\n\x04head\x18\x04 \x01(\t\" \n\x0f\x43loseInterrupts\x12\r\n\x05owner\x18\x46 \x01(\t\"9\n\rStartRunReply\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x1b.agentvisor.protocol.v1.Run\"`\n\tCancelRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x46 \x01(\t\x12\x34\n\x06\x61\x63tion\x18P \x01(\x0e\x32$.agentvisor.protocol.v1.CancelAction\"\x84\x01\n\x06Notice\x12\x11\n\tthread_id\x18\x01 \x01(\t\x12(\n\x03run\x18\x02 \x01(\x0b\x32\x1b.agentvisor.protocol.v1.Run\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x15\n\rcheckpoint_id\x18\x04 \x01(\t\x12\x13\n\x0b\x65nded_at_ms\x18\x05 \x01(\x03\"H\n\x0cUpdateThread\x12)\n\x08metadata\x18\x01 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\r\n\x05owner\x18\x46 \x01(\t\"\x0e\n\x0c\x41\x63knowledged*\xb9\x01\n\tRunStatus\x12\x1a\n\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12RUN_STATUS_PENDING\x10\x01\x12\x16\n\x12RUN_STATUS_RUNNING\x10\x02\x12\x16\n\x12RUN_STATUS_SUCCESS\x10\x03\x12\x14\n\x10RUN_STATUS_ERROR\x10\x04\x12\x16\n\x12RUN_STATUS_TIMEOUT\x10\x05\x12\x1a\n\x16RUN_STATUS_INTERRUPTED\x10\x06*\x8e\x03\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x14\n\x10\x45NDING_COMPLETED\x10\x01\x12\x11\n\rENDING_PAUSED\x10\x02\x12\x14\n\x10\x45NDING_CANCELLED\x10\x03\x12\x13\n\x0f\x45NDING_HANDOVER\x10\x04\x12\x16\n\x12\x45NDING_AGENT_ERROR\x10\x05\x12\x17\n\x13\x45NDING_AGENT_SIGNAL\x10\x06\x12\x1e\n\x1a\x45NDING_AGENT_OUT_OF_MEMORY\x10\x07\x12\x16\n\x12\x45NDING_TIME_BUDGET\x10\x08\x12\x15\n\x11\x45NDING_GUEST_GONE\x10\t\x12\x1d\n\x19\x45NDING_GUEST_UNRESPONSIVE\x10\n\x12\x14\n\x10\x45NDING_HOST_GONE\x10\x0b\x12\x1a\n\x16\x45NDING_COULD_NOT_START\x10\x0c\x12\x16\n\x12\x45NDING_NOT_STARTED\x10\r\x12\x17\n\x13\x45NDING_HOST_STOPPED\x10\x0e\x12\x16\n\x12\x45NDING_REPORT_LOST\x10\x0f*\xb9\x01\n\x11MultitaskStrategy\x12\"\n\x1eMULTITASK_STRATEGY_UNSPECIFIED\x10\x00\x12\x1e\n\x1aMULTITASK_STRATEGY_ENQUEUE\x10\x01\x12\x1d\n\x19MULTITASK_STRATEGY_REJECT\x10\x02\x12 \n\x1cMULTITASK_STRATEGY_INTERRUPT\x10\x03\x12\x1f\n\x1bMULTITASK_STRATEGY_ROLLBACK\x10\x04*b\n\x07RunKind\x12\x18\n\x14RUN_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eRUN_KIND_AGENT\x10\x01\x12\x14\n\x10RUN_KIND_SESSION\x10\x02\x12\x13\n\x0fRUN_KIND_UPDATE\x10\x03*\x80\x01\n\x0c\x43\x61ncelAction\x12\x1d\n\x19\x43\x41NCEL_ACTION_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43\x41NCEL_ACTION_INTERRUPT\x10\x01\x12\x1a\n\x16\x43\x41NCEL_ACTION_ROLLBACK\x10\x02\x12\x18\n\x14\x43\x41NCEL_ACTION_DELETE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agentvisor.protocol.v1.run_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RUNSTATUS']._serialized_start=2361
-  _globals['_RUNSTATUS']._serialized_end=2546
-  _globals['_ENDING']._serialized_start=2549
-  _globals['_ENDING']._serialized_end=2947
-  _globals['_MULTITASKSTRATEGY']._serialized_start=2949
-  _globals['_MULTITASKSTRATEGY']._serialized_end=3067
-  _globals['_RUNKIND']._serialized_start=3069
-  _globals['_RUNKIND']._serialized_end=3146
+  _globals['_RUNSTATUS']._serialized_start=2666
+  _globals['_RUNSTATUS']._serialized_end=2851
+  _globals['_ENDING']._serialized_start=2854
+  _globals['_ENDING']._serialized_end=3252
+  _globals['_MULTITASKSTRATEGY']._serialized_start=3255
+  _globals['_MULTITASKSTRATEGY']._serialized_end=3440
+  _globals['_RUNKIND']._serialized_start=3442
+  _globals['_RUNKIND']._serialized_end=3540
+  _globals['_CANCELACTION']._serialized_start=3543
+  _globals['_CANCELACTION']._serialized_end=3671
   _globals['_RUNSPEC']._serialized_start=91
-  _globals['_RUNSPEC']._serialized_end=744
-  _globals['_RESTARTPOLICY']._serialized_start=747
-  _globals['_RESTARTPOLICY']._serialized_end=887
-  _globals['_ATTEMPTRECORD']._serialized_start=890
-  _globals['_ATTEMPTRECORD']._serialized_end=1117
-  _globals['_RUN']._serialized_start=1120
-  _globals['_RUN']._serialized_end=1427
-  _globals['_PINNEDCONFIG']._serialized_start=1429
-  _globals['_PINNEDCONFIG']._serialized_end=1507
-  _globals['_THREADSETTINGS']._serialized_start=1510
-  _globals['_THREADSETTINGS']._serialized_end=1693
-  _globals['_RUNTASK']._serialized_start=1695
-  _globals['_RUNTASK']._serialized_end=1820
-  _globals['_STARTRUN']._serialized_start=1823
-  _globals['_STARTRUN']._serialized_end=2047
-  _globals['_SEEN']._serialized_start=2049
-  _globals['_SEEN']._serialized_end=2131
-  _globals['_CLOSEINTERRUPTS']._serialized_start=2133
-  _globals['_CLOSEINTERRUPTS']._serialized_end=2165
-  _globals['_STARTRUNREPLY']._serialized_start=2167
-  _globals['_STARTRUNREPLY']._serialized_end=2224
-  _globals['_CANCELRUN']._serialized_start=2226
-  _globals['_CANCELRUN']._serialized_end=2268
-  _globals['_UPDATETHREAD']._serialized_start=2270
-  _globals['_UPDATETHREAD']._serialized_end=2342
-  _globals['_ACKNOWLEDGED']._serialized_start=2344
-  _globals['_ACKNOWLEDGED']._serialized_end=2358
+  _globals['_RUNSPEC']._serialized_end=823
+  _globals['_RESTARTPOLICY']._serialized_start=826
+  _globals['_RESTARTPOLICY']._serialized_end=966
+  _globals['_ATTEMPTRECORD']._serialized_start=969
+  _globals['_ATTEMPTRECORD']._serialized_end=1196
+  _globals['_RUN']._serialized_start=1199
+  _globals['_RUN']._serialized_end=1543
+  _globals['_PINNEDCONFIG']._serialized_start=1545
+  _globals['_PINNEDCONFIG']._serialized_end=1623
+  _globals['_THREADSETTINGS']._serialized_start=1626
+  _globals['_THREADSETTINGS']._serialized_end=1809
+  _globals['_RUNTASK']._serialized_start=1811
+  _globals['_RUNTASK']._serialized_end=1936
+  _globals['_STARTRUN']._serialized_start=1939
+  _globals['_STARTRUN']._serialized_end=2163
+  _globals['_SEEN']._serialized_start=2165
+  _globals['_SEEN']._serialized_end=2247
+  _globals['_CLOSEINTERRUPTS']._serialized_start=2249
+  _globals['_CLOSEINTERRUPTS']._serialized_end=2281
+  _globals['_STARTRUNREPLY']._serialized_start=2283
+  _globals['_STARTRUNREPLY']._serialized_end=2340
+  _globals['_CANCELRUN']._serialized_start=2342
+  _globals['_CANCELRUN']._serialized_end=2438
+  _globals['_NOTICE']._serialized_start=2441
+  _globals['_NOTICE']._serialized_end=2573
+  _globals['_UPDATETHREAD']._serialized_start=2575
+  _globals['_UPDATETHREAD']._serialized_end=2647
+  _globals['_ACKNOWLEDGED']._serialized_start=2649
+  _globals['_ACKNOWLEDGED']._serialized_end=2663
 # @@protoc_insertion_point(module_scope)

@@ -116,12 +116,20 @@ class _MultitaskStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Mul
     MULTITASK_STRATEGY_UNSPECIFIED: _MultitaskStrategy.ValueType  # 0
     MULTITASK_STRATEGY_ENQUEUE: _MultitaskStrategy.ValueType  # 1
     MULTITASK_STRATEGY_REJECT: _MultitaskStrategy.ValueType  # 2
+    MULTITASK_STRATEGY_INTERRUPT: _MultitaskStrategy.ValueType  # 3
+    """Those before are cancelled."""
+    MULTITASK_STRATEGY_ROLLBACK: _MultitaskStrategy.ValueType  # 4
+    """Those before are undone."""
 
 class MultitaskStrategy(_MultitaskStrategy, metaclass=_MultitaskStrategyEnumTypeWrapper): ...
 
 MULTITASK_STRATEGY_UNSPECIFIED: MultitaskStrategy.ValueType  # 0
 MULTITASK_STRATEGY_ENQUEUE: MultitaskStrategy.ValueType  # 1
 MULTITASK_STRATEGY_REJECT: MultitaskStrategy.ValueType  # 2
+MULTITASK_STRATEGY_INTERRUPT: MultitaskStrategy.ValueType  # 3
+"""Those before are cancelled."""
+MULTITASK_STRATEGY_ROLLBACK: MultitaskStrategy.ValueType  # 4
+"""Those before are undone."""
 Global___MultitaskStrategy: _TypeAlias = MultitaskStrategy  # noqa: Y015
 
 class _RunKind:
@@ -134,6 +142,8 @@ class _RunKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunKind.Value
     RUN_KIND_AGENT: _RunKind.ValueType  # 1
     RUN_KIND_SESSION: _RunKind.ValueType  # 2
     """A client outside any guest holds the thread."""
+    RUN_KIND_UPDATE: _RunKind.ValueType  # 3
+    """The agent's graph changes the thread's state, and does not run: an update of the state."""
 
 class RunKind(_RunKind, metaclass=_RunKindEnumTypeWrapper): ...
 
@@ -141,7 +151,32 @@ RUN_KIND_UNSPECIFIED: RunKind.ValueType  # 0
 RUN_KIND_AGENT: RunKind.ValueType  # 1
 RUN_KIND_SESSION: RunKind.ValueType  # 2
 """A client outside any guest holds the thread."""
+RUN_KIND_UPDATE: RunKind.ValueType  # 3
+"""The agent's graph changes the thread's state, and does not run: an update of the state."""
 Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
+
+class _CancelAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CancelActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CancelAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CANCEL_ACTION_UNSPECIFIED: _CancelAction.ValueType  # 0
+    """Of a host that knew of no other: interrupt."""
+    CANCEL_ACTION_INTERRUPT: _CancelAction.ValueType  # 1
+    CANCEL_ACTION_ROLLBACK: _CancelAction.ValueType  # 2
+    CANCEL_ACTION_DELETE: _CancelAction.ValueType  # 3
+    """As rollback, and of a run that has ended too."""
+
+class CancelAction(_CancelAction, metaclass=_CancelActionEnumTypeWrapper): ...
+
+CANCEL_ACTION_UNSPECIFIED: CancelAction.ValueType  # 0
+"""Of a host that knew of no other: interrupt."""
+CANCEL_ACTION_INTERRUPT: CancelAction.ValueType  # 1
+CANCEL_ACTION_ROLLBACK: CancelAction.ValueType  # 2
+CANCEL_ACTION_DELETE: CancelAction.ValueType  # 3
+"""As rollback, and of a run that has ended too."""
+Global___CancelAction: _TypeAlias = CancelAction  # noqa: Y015
 
 @_typing.final
 class RunSpec(_message.Message):
@@ -174,6 +209,10 @@ class RunSpec(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     ANSWERS_GRAPH_FIELD_NUMBER: _builtins.int
     ABANDONS_FIELD_NUMBER: _builtins.int
+    AFTER_MS_FIELD_NUMBER: _builtins.int
+    WEBHOOK_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_MAP_FIELD_NUMBER: _builtins.int
+    SUPERSTEPS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     agent: _builtins.str
     """The agent's name in the configuration."""
@@ -203,6 +242,14 @@ class RunSpec(_message.Message):
     """They are those of a graph: its checkpoint knows them, and the thread does not."""
     abandons: _builtins.bool
     """Open questions are given up with this run."""
+    after_ms: _builtins.int
+    """It waits so long from its acceptance on."""
+    webhook: _builtins.str
+    """URL that is told of its end."""
+    checkpoint_map: _builtins.bytes
+    """JSON {namespace: checkpoint id} of the ancestors of a subgraph's checkpoint that the run goes on from."""
+    supersteps: _builtins.bytes
+    """Of an update: JSON, a list of super-steps, each a list of {"values", "command", "as_node"}."""
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     @_builtins.property
@@ -245,10 +292,14 @@ class RunSpec(_message.Message):
         answers: _abc.Iterable[_builtins.str] | None = ...,
         answers_graph: _builtins.bool = ...,
         abandons: _builtins.bool = ...,
+        after_ms: _builtins.int = ...,
+        webhook: _builtins.str = ...,
+        checkpoint_map: _builtins.bytes = ...,
+        supersteps: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "restart", b"restart"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "after_ms", b"after_ms", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_map", b"checkpoint_map", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "supersteps", b"supersteps", "timeout_ms", b"timeout_ms", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -346,6 +397,8 @@ class Run(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
+    ROLLED_BACK_FIELD_NUMBER: _builtins.int
+    UNTOLD_FIELD_NUMBER: _builtins.int
     status: Global___RunStatus.ValueType
     created_at_ms: _builtins.int
     updated_at_ms: _builtins.int
@@ -355,6 +408,10 @@ class Run(_message.Message):
     cancel_requested: _builtins.bool
     paused: _builtins.bool
     """It ended by interrupt()."""
+    rolled_back: _builtins.bool
+    """It is undone as soon as no attempt is alive; readers are not shown it."""
+    untold: _builtins.bool
+    """Its webhook is still to hear of its end."""
     @_builtins.property
     def spec(self) -> Global___RunSpec: ...
     @_builtins.property
@@ -372,10 +429,12 @@ class Run(_message.Message):
         output: _builtins.bytes = ...,
         cancel_requested: _builtins.bool = ...,
         paused: _builtins.bool = ...,
+        rolled_back: _builtins.bool = ...,
+        untold: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "created_at_ms", b"created_at_ms", "error_message", b"error_message", "error_type", b"error_type", "output", b"output", "paused", b"paused", "spec", b"spec", "status", b"status", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "created_at_ms", b"created_at_ms", "error_message", b"error_message", "error_type", b"error_type", "output", b"output", "paused", b"paused", "rolled_back", b"rolled_back", "spec", b"spec", "status", b"status", "untold", b"untold", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -604,21 +663,61 @@ class CancelRun(_message.Message):
 
     RUN_ID_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     owner: _builtins.str
+    action: Global___CancelAction.ValueType
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
         owner: _builtins.str = ...,
+        action: Global___CancelAction.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner", b"owner", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "owner", b"owner", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CancelRun: _TypeAlias = CancelRun  # noqa: Y015
+
+@_typing.final
+class Notice(_message.Message):
+    """A run's end, which a webhook is to hear of; the webhook's activity is given one with its thread."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    ENDED_AT_MS_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    namespace: _builtins.str
+    """Where its thread stood then."""
+    checkpoint_id: _builtins.str
+    ended_at_ms: _builtins.int
+    @_builtins.property
+    def run(self) -> Global___Run:
+        """Without its input, output and configuration."""
+
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        run: Global___Run | None = ...,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+        ended_at_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "ended_at_ms", b"ended_at_ms", "namespace", b"namespace", "run", b"run", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Notice: _TypeAlias = Notice  # noqa: Y015
 
 @_typing.final
 class UpdateThread(_message.Message):

@@ -61,6 +61,8 @@ class Thread(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -93,6 +95,12 @@ class Thread(_message.Message):
     def left_out(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """How much compactions have left out so far, by shedding step."""
 
+    @_builtins.property
+    def before(self) -> Global___Before:
+        """Neither is sent to readers."""
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Notice]: ...
     def __init__(
         self,
         *,
@@ -112,14 +120,107 @@ class Thread(_message.Message):
         left_out: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         incarnation: _builtins.str = ...,
         owner: _builtins.str = ...,
+        before: Global___Before | None = ...,
+        notices: _abc.Iterable[_run_pb2.Notice] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "owner", b"owner", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "notices", b"notices", "owner", b"owner", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Thread: _TypeAlias = Thread  # noqa: Y015
+
+@_typing.final
+class Before(_message.Message):
+    """What it takes to undo the run that has begun and has not ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    HEADS_FIELD_NUMBER: _builtins.int
+    PUT_FIELD_NUMBER: _builtins.int
+    ADDED_FIELD_NUMBER: _builtins.int
+    REPLACED_FIELD_NUMBER: _builtins.int
+    EFFECTS_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    INTERRUPTS_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
+    PROJECTED_FIELD_NUMBER: _builtins.int
+    UNPROJECTED_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    lost: _builtins.str
+    """Why the run cannot be undone any more."""
+    @_builtins.property
+    def heads(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointName]:
+        """Each names a checkpoint: the heads of namespaces that were there before the run, and the run's own checkpoints."""
+
+    @_builtins.property
+    def put(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointName]: ...
+    @_builtins.property
+    def added(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.TaskWrites]:
+        """Writes of the run under others, by their indices alone; and what was there before of control writes."""
+
+    @_builtins.property
+    def replaced(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.TaskWrites]: ...
+    @_builtins.property
+    def effects(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Effect]:
+        """Effects that were forgotten with a checkpoint of the run."""
+
+    @_builtins.property
+    def questions(self) -> _store_pb2.Questions: ...
+    @_builtins.property
+    def interrupts(self) -> _store_pb2.Interrupts: ...
+    @_builtins.property
+    def projected(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.Projection]:
+        """Projections that the run has replaced, and of which checkpoints there was none before."""
+
+    @_builtins.property
+    def unprojected(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointName]: ...
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        heads: _abc.Iterable[Global___CheckpointName] | None = ...,
+        put: _abc.Iterable[Global___CheckpointName] | None = ...,
+        added: _abc.Iterable[_store_pb2.TaskWrites] | None = ...,
+        replaced: _abc.Iterable[_store_pb2.TaskWrites] | None = ...,
+        effects: _abc.Iterable[_store_pb2.Effect] | None = ...,
+        questions: _store_pb2.Questions | None = ...,
+        interrupts: _store_pb2.Interrupts | None = ...,
+        lost: _builtins.str = ...,
+        projected: _abc.Iterable[_store_pb2.Projection] | None = ...,
+        unprojected: _abc.Iterable[Global___CheckpointName] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "effects", b"effects", "heads", b"heads", "interrupts", b"interrupts", "lost", b"lost", "projected", b"projected", "put", b"put", "questions", b"questions", "replaced", b"replaced", "run_id", b"run_id", "unprojected", b"unprojected"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Before: _TypeAlias = Before  # noqa: Y015
+
+@_typing.final
+class CheckpointName(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    checkpoint_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        checkpoint_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_id", b"checkpoint_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckpointName: _TypeAlias = CheckpointName  # noqa: Y015
 
 @_typing.final
 class Store(_message.Message):

@@ -1,0 +1,212 @@
+"""A run that is undone leaves its thread as it was: whatever it stored, in whatever order, compacted or not."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.core.build import at, blob, checkpoint, key, projection, spec, thread, write, writes
+from tests.core.store_histories import histories
+
+from agentvisor.core.applying import apply
+from agentvisor.core.delta import histories as delta_histories
+from agentvisor.core.effects import By, Effect, EffectState, Place
+from agentvisor.core.errors import Conflict
+from agentvisor.core.ids import ROOT, CheckpointId, RunId
+from agentvisor.core.interrupts import Interrupt, Report
+from agentvisor.core.questions import Ask, Question
+from agentvisor.core.records import Operation, Prune, PutBlobs, Write
+from agentvisor.core.rollback import Before
+from agentvisor.core.runs import CancelAction, Ending, Multitask, RunStatus
+from agentvisor.core.store import Store
+from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
+from agentvisor.protocol.rollback import before_from_message, before_to_message
+from agentvisor.protocol.stores import store_from_message, store_to_message
+from agentvisor.protocol.threads import thread_from_message, thread_to_message
+from agentvisor.protocol.v1 import thread_pb2
+
+RUN = RunId("r")
+
+
+def cut_at(operations: list[Operation], share: float) -> int:
+    """Where the run begins: not between a checkpoint and the values that came for it."""
+    cut = int(len(operations) * share)
+    while cut and isinstance(operations[cut - 1], PutBlobs):
+        cut -= 1
+    return cut
+
+
+def after(operations: Iterable[Operation], keep: int = 0) -> Store:
+    store = Store(keep=keep)
+    for one in operations:
+        apply(store, one)
+    store.drop_unreferenced_blobs()
+    return store
+
+
+def contents(store: Store) -> dict[str, list[str]]:
+    """The records that a compaction would carry, without the order in which they came."""
+    message = store_to_message(store, store.all_checkpoints(), blobs=True)
+    return {
+        field.name: sorted(str(one) for one in getattr(message, field.name))
+        for field in message.DESCRIPTOR.fields
+        if field.name in ("checkpoints", "orphans", "projections", "bones", "effects")
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(operations=histories(most=40, deletes=False), share=st.floats(0, 1), compacted=st.booleans())
+def test_undone_it_is_as_before(operations: list[Operation], share: float, *, compacted: bool) -> None:
+    cut = cut_at(operations, share)
+    expected = contents(after(operations[:cut]))
+    store = after(operations[:cut])
+    before = Before.of(RUN, store)
+    for number, one in enumerate(operations[cut:]):
+        before.note(store, one)
+        apply(store, one)
+        if compacted and number % 5 == 0:
+            named = before_to_message(before, store)
+            store = store_from_message(store_to_message(store, store.all_checkpoints(), blobs=True))
+            before = before_from_message(named, store)
+    assert before.why_not(store) == ""
+    before.restore(store)
+    assert contents(store) == expected
+    assert set(store.references) == set(store.blobs)  # nothing is missing, and nothing is left that nobody needs
+    assert store.heads == after(operations[:cut]).heads
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories(most=40, keep=3, deletes=False), st.floats(0, 1))
+def test_with_a_small_history_it_is_undone_to_the_same_heads_or_not_at_all(
+    operations: list[Operation], share: float
+) -> None:
+    cut = cut_at(operations, share)
+    stood = after(operations[:cut], keep=3)
+    store = after(operations[:cut], keep=3)
+    before = Before.of(RUN, store)
+    for one in operations[cut:]:
+        before.note(store, one)
+        apply(store, one)
+    if before.why_not(store):
+        assert store.heads != stood.heads
+        return
+    before.restore(store)
+    for namespace, head in stood.heads.items():
+        if namespace in before.heads:
+            found, then = store.get(namespace), stood.get(namespace)
+            assert found == then
+            assert found is not None
+            held = found.checkpoint.channels
+            channels = tuple(name for name in found.checkpoint.delta_channels if name in held and held[name] is None)
+            made_of = [delta_histories(one, namespace, head, channels) for one in (store, stood)]
+            assert made_of[0] == made_of[1]
+    assert {key for one in store.all_checkpoints() for key in one.channels.values() if key} <= set(store.blobs)
+
+
+# --- what belongs to no checkpoint -----------------------------------------------------------------------------------
+
+
+def begun(*operations: Operation) -> Thread:
+    """A thread that holds this, and on which a run has begun."""
+    one = thread()
+    for operation in operations:
+        apply(one.store, operation)
+    one.begin_attempt(one.accept_run(spec("r"), 1), 2)
+    return one
+
+
+def write_to(one: Thread, *operations: Operation) -> None:
+    one.apply(list(operations), Source("h", 1, 3), 3)
+
+
+def undo(one: Thread) -> None:
+    one.request_cancel(RUN, 4, CancelAction.ROLLBACK)
+    one.close_attempt(Close(Ending.CANCELLED), 5)
+    assert RUN not in one.runs
+
+
+def effect(name: str, *, number: int | None, state: EffectState = EffectState.DONE) -> Effect:
+    where = CheckpointId(f"{number:04}") if number is not None else None
+    return Effect(Place(f"task {name}" if number is not None else "", name, ROOT, where), state, By("r", 1, 1))
+
+
+def test_an_effect_that_has_happened_is_never_undone() -> None:
+    one = begun(checkpoint(1), effect("of the task that waits", number=1))
+    write_to(one, effect("of the thread", number=None), checkpoint(2), effect("of a task that is gone", number=2))
+    assert [each.place.key for each in one.store.effects] == ["of the thread", "of a task that is gone"]
+    undo(one)
+    # The task under the first checkpoint may run again, and must find what it has done.
+    assert {each.place.key for each in one.store.effects} == {"of the task that waits", "of the thread"}
+
+
+def test_what_waited_for_an_answer_waits_again() -> None:
+    question = Question("q", "name", "kind", b"1", 1)
+    one = begun(checkpoint(1), Ask(question, b"input"), Report((Interrupt("i", "kind", b"1"),), takes_input=True))
+    asked = one.store.questions.asked
+    assert asked == {}  # new input begins anew
+    write_to(one, Report((), takes_input=True), checkpoint(2))
+    undo(one)
+    assert list(one.store.questions.asked) == ["q"]
+    assert list(one.store.interrupts.reported) == ["i"]
+    assert one.store.questions.input == b"input"
+
+
+def test_an_answer_under_the_checkpoint_it_stood_on_is_taken_back_with_its_value() -> None:
+    old = blob("old")
+    one = begun(PutBlobs((old,)), checkpoint(1), writes(1, replace_key(write(-4, "", "c"), "old")))
+    assert one.store.blobs.keys() == {old.key}
+    write_to(one, PutBlobs((blob("new"),)), writes(1, replace_key(write(-4, "", "c"), "new"), write(0, "more")))
+    one = thread_from_message(thread_pb2.Thread.FromString(thread_to_message(one).SerializeToString()))
+    write_to(one, projection(1, "elsewhere"))
+    assert one.store.blobs.keys() == {old.key, key("new")}
+    undo(one)
+    [task] = one.store.pending(at(1))
+    assert [(each.idx, each.key) for each in task.writes] == [(-4, old.key)]
+    assert one.store.blobs.keys() == {old.key}
+    assert one.store.projections == {}
+
+
+def replace_key(one: Write, name: str) -> Write:
+    return replace(one, data=b"", key=key(name))
+
+
+def test_the_thread_forgets_how_to_undo_a_run_that_has_ended() -> None:
+    one = begun(checkpoint(1), writes(1, write(-4, "before")))
+    write_to(one, writes(1, write(-4, "after")))
+    one.close_attempt(Close(Ending.COMPLETED), 5)
+    assert one.before is None
+    assert thread_to_message(one).HasField("before") is False
+
+
+def test_a_run_that_has_deleted_checkpoints_itself_cannot_be_undone() -> None:
+    one = begun(checkpoint(1))
+    write_to(one, checkpoint(2), Prune(keep_latest=True))
+    with pytest.raises(Conflict, match=r"cannot be rolled back: it has deleted checkpoints.*use action 'interrupt'"):
+        one.request_cancel(RUN, 4, CancelAction.ROLLBACK)
+    with pytest.raises(Conflict, match="use multitask_strategy 'interrupt'"):
+        one.accept_run(spec("new", multitask=Multitask.ROLLBACK), 4)
+    one.request_cancel(RUN, 4)
+    one.close_attempt(Close(Ending.CANCELLED), 5)
+    assert one.runs[RUN].status is RunStatus.INTERRUPTED
+
+
+def test_a_run_of_an_earlier_version_cannot_be_undone() -> None:
+    one = begun(checkpoint(1))
+    one.before = None
+    with pytest.raises(Conflict, match="noted nothing"):
+        one.request_cancel(RUN, 4, CancelAction.ROLLBACK)
+
+
+def test_thread_status_and_other_runs_are_as_before() -> None:
+    one = begun(checkpoint(1))
+    one.close_attempt(Close(Ending.AGENT_ERROR, "ValueError", "boom"), 3)
+    one.begin_attempt(one.accept_run(spec("second"), 4), 5)
+    write_to(one, checkpoint(2))
+    one.accept_run(spec("third", multitask=Multitask.ROLLBACK), 6)
+    assert one.status is ThreadStatus.BUSY
+    one.request_cancel(RunId("third"), 7, CancelAction.ROLLBACK)
+    assert (one.status, list(one.runs)) == (ThreadStatus.BUSY, ["r", "second"])  # until the attempt is over
+    one.close_attempt(Close(Ending.COMPLETED), 8)
+    assert (one.status, list(one.runs)) == (ThreadStatus.ERROR, ["r"])
+    assert [each.checkpoint_id for each in one.store.all_checkpoints()] == ["0001"]
