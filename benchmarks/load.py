@@ -61,6 +61,15 @@ class Told:
     """The run lived on another host than the client's."""
 
 
+async def got(http: httpx.AsyncClient, url: str) -> Any:
+    """What is there; asked again where the host says that Temporal does not answer in time (503)."""
+    while True:
+        response = await http.get(url)
+        if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            return response.raise_for_status().json()
+        await asyncio.sleep(float(response.headers["retry-after"]))
+
+
 async def stream(http: httpx.AsyncClient, url: str, events: int, pause: float) -> Told:
     """Start a run, read it to its end, and compare it with what must be."""
     named, name = str(uuid4()), uuid4().hex
@@ -83,7 +92,7 @@ async def stream(http: httpx.AsyncClient, url: str, events: int, pause: float) -
     numbers = [data["number"] for event, data, _ in told if event == "custom"]
     ids = [number for event, _, number in told if event != "values"]
     end = {"said": events, "name": name}
-    run = (await http.get(f"{url}{place}")).raise_for_status().json()
+    run = await got(http, f"{url}{place}")
     if (
         numbers != list(range(events))
         or told[-1][:2] != ("values", end)
@@ -119,7 +128,7 @@ async def open_thread(http: httpx.AsyncClient, url: str, most: asyncio.Semaphore
 
 async def still_there(http: httpx.AsyncClient, url: str, thread: tuple[str, str], most: asyncio.Semaphore) -> None:
     async with most:
-        found = (await http.get(f"{url}/threads/{thread[0]}")).raise_for_status().json()
+        found = await got(http, f"{url}/threads/{thread[0]}")
     if found["values"] != {"said": 1, "name": thread[1]} or found["status"] != "idle":
         raise SystemExit(f"LOST: thread {thread[0]} is {found}")
 
