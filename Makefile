@@ -85,8 +85,21 @@ $(LOWEST)/.installed: pyproject.toml scripts/lowest_versions.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[host]' -r $(LOWEST)/requirements.txt
 	@touch $@
 
-test-lowest: $(LOWEST)/.installed
+# CrewAI's oldest in one of its own, as its newest.
+LOWEST_CREWAI := .venv-lowest-crewai
+
+$(LOWEST_CREWAI)/.installed: pyproject.toml scripts/lowest_versions.py
+	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }
+	@test -x $(LOWEST_CREWAI)/bin/python || $(PYTHON) -m venv $(LOWEST_CREWAI)
+	$(LOWEST_CREWAI)/bin/python scripts/lowest_versions.py crewai > $(LOWEST_CREWAI)/requirements.txt
+	$(LOWEST_CREWAI)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[host]' \
+		-r $(LOWEST_CREWAI)/requirements.txt
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed $(LOWEST_CREWAI)/.installed
 	$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" --tb=native $(LOWEST_TESTS)
+	$(LOWEST_CREWAI)/bin/python -m pytest -q -n $(JOBS) --dist loadfile --tb=native \
+		-o cache_dir=$(LOWEST_CREWAI)/.pytest_cache tests/_crewai tests/flow/test_runner_contract.py
 
 # Where npm is not, the tests that need it say so and are skipped.
 %/node_modules/.installed: %/package-lock.json
@@ -122,4 +135,4 @@ effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
 
 clean:
-	rm -rf .venv $(LOWEST) $(CREWAI) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv $(LOWEST) $(LOWEST_CREWAI) $(CREWAI) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -1,16 +1,18 @@
-"""Prints what pip installs to have the oldest supported version of each framework, and what the tests need beside it.
+"""Prints what pip installs to have the oldest supported version of frameworks, and what the tests need beside them.
 
-The bounds are those of pyproject.toml's extras. Of the tests' own needs only the names are taken: the bounds that they
-have there go with the newest frameworks.
+`python scripts/lowest_versions.py [EXTRA...]`: without any, of all that go together. The bounds are those of
+pyproject.toml's extras. Of the tests' own needs only the names are taken: the bounds that they have there go with the
+newest frameworks.
 """
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 EXTRAS = ("langgraph", "strands", "adk")
-"""CrewAI's cannot be installed beside the others."""
+"""CrewAI's cannot be installed beside these."""
 TESTS_NEED = (
     "hypothesis", "langchain", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite", "langgraph-sdk",
     "moto", "psycopg", "pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist",
@@ -21,7 +23,7 @@ _BOUND = re.compile(r"^([\w.-]+)(\[[\w,]+\])?>=([\w.]+)")
 
 def main() -> None:
     known: dict[str, list[str]] = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    lowest = [lowest_of(one) for extra in EXTRAS for one in known.get(extra, [])]
+    lowest = [lowest_of(one) for extra in sys.argv[1:] or EXTRAS for one in known[extra]]
     names = {re.split(r"[\[>=<]", one)[0]: one for one in known["dev"]}
     print(*lowest, *(name for name in TESTS_NEED if name in names), sep="\n")
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+from tests.support import session_folder
 from tests.support.temporal import TemporalProcess, temporal_server
 
 # How long an example takes says how busy the machine is, and nothing of what a test is about.
@@ -18,6 +19,14 @@ settings.load_profile("agentvisor")
 PROGRAM_FOLDERS = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
 PROGRAM_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), *PROGRAM_FOLDERS])
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    session_folder.begin(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    session_folder.end(config)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from strands import Agent, tool
 from strands.interrupt import Interrupt
 from strands.multiagent.base import NodeResult, Status
+from tests.support.scripted import unmarked
 
 from agentvisor._strands.events import Shown, to_json
 from agentvisor.host.http.messages import Accumulated
@@ -41,7 +42,7 @@ async def test_every_event_is_json_and_holds_named_fields_only() -> None:
     custom = [one for mode, one in told if mode == "custom"]
     types = "text tool_use message tool_stream tool_stream message text message"
     assert " ".join(one["type"] for one in custom) == types
-    assert custom[3]["tool_use"] == {"toolUseId": "call_1_1", "name": "steps", "input": {"note": "a"}}
+    assert unmarked(custom[3]["tool_use"]) == {"toolUseId": "call_1_1", "name": "steps", "input": {"note": "a"}}
     assert custom[3]["data"]["at"] == "a"
     assert "object object" in custom[3]["data"]["live"]
     assert all(set(one) <= {"type", "text", "tool_use", "message", "data"} for one in custom)
@@ -57,7 +58,7 @@ async def test_chunks_add_up_to_the_messages() -> None:
     said = list(whole.messages.values())
     assert [one["content"] for one in said] == ["Let me see.", "a done", "b done", "All done."]
     calls: Any = said[0]["tool_call_chunks"]
-    assert [(one["name"], one["args"], one["id"]) for one in calls] == [
+    assert [(one["name"], one["args"], unmarked(one["id"])) for one in calls] == [
         ("steps", '{"note": "a"}', "call_1_1"),
         ("steps", '{"note": "b"}', "call_1_2"),
     ]

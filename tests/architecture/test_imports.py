@@ -61,6 +61,7 @@ CREWAI = [
     "guest/runners/crewai_*.py",
     "testing/crewai.py",  # a model for agents under test
 ]
+PYDANTIC_AI = ["guest/runners/pydantic_ai.py", "guest/runners/pydantic_ai_*.py"]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -189,6 +190,11 @@ def test_crewai_is_known_to_its_runner_and_its_public_module_only(path: Path) ->
     assert matches(path, CREWAI) or not imports_any(path, "crewai", "crewai_core")
 
 
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_pydantic_ai_is_known_to_its_runner_only(path: Path) -> None:
+    assert matches(path, PYDANTIC_AI) or not imports_any(path, "pydantic_ai", "pydantic_graph")
+
+
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("core/")], ids=name_of)
 def test_core_imports_the_standard_library_only(path: Path) -> None:
     foreign = {name for name in imports(path) if name.partition(".")[0] not in sys.stdlib_module_names}
@@ -218,6 +224,6 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, [*LANGGRAPH, *ADK, *CREWAI]):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()

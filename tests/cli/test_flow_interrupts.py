@@ -2,8 +2,9 @@
 
 import json
 
+import httpx
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Host
 from tests.host.http.test_flow_threads import unique
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
@@ -34,3 +35,14 @@ async def test_the_only_one_needs_no_id(agentvisor: Command) -> None:
     await agentvisor("run", "asking", "--input", '{"count": 1}', "--thread", named)
     answered = await agentvisor("answer", named, '"yes"')
     assert answered.out.startswith("run ")
+
+
+async def test_an_answer_on_a_copy_names_the_agent(agentvisor: Command, host: Host) -> None:
+    named = unique()
+    await agentvisor("run", "asking", "--input", '{"count": 1}', "--thread", named)
+    async with httpx.AsyncClient() as client:
+        copied = (await client.post(f"{host.url}/threads/{named}/copy")).json()["thread_id"]
+    refused = await agentvisor("answer", copied, '"yes"')
+    assert "--agent" in refused.err
+    answered = await agentvisor("answer", copied, '"yes"', "--agent", "asking", "--wait")
+    assert json.loads(answered.out)["log"][-1] == "answer yes"

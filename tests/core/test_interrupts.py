@@ -10,8 +10,9 @@ from agentvisor.core.applying import apply
 from agentvisor.core.deadlines import expire, next_deadline_ms, overdue
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import RunId
-from agentvisor.core.interrupts import Interrupt, Note, Report, Seen, Terms, renewed
-from agentvisor.core.runs import Ending, RunStatus
+from agentvisor.core.interrupts import Interrupt, Note, Report, Seen, StillWaiting, Terms, renewed
+from agentvisor.core.records import Operation
+from agentvisor.core.runs import Ending, RunKind, RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
 from agentvisor.core.weighing import unsheddable_bytes
@@ -28,9 +29,10 @@ TERMS = Terms(b'{"type": "string"}', 1_000, b'"no"')
 ONE = Interrupt("i1", "approval", b'"sure?"', b'{"tool": "pay"}', TERMS, 5, "r1")
 REPORT = Report((ONE,), takes_input=False)
 NOTE = Note(replace(ONE, id="n1", value=b""))
+WAITING = StillWaiting(frozenset({"n1"}))
 
 
-def paused(*operations: Report | Note) -> Thread:
+def paused(*operations: Operation) -> Thread:
     one = thread()
     run = one.accept_run(spec("r1"), 1)
     one.begin_attempt(run, 2)
@@ -39,8 +41,19 @@ def paused(*operations: Report | Note) -> Thread:
     return one
 
 
-@pytest.mark.parametrize("operation", [REPORT, Report((), takes_input=True), NOTE])
-def test_the_wire_keeps_them(operation: Report | Note) -> None:
+def late(one: Thread) -> list[str]:
+    found = overdue(one, 1_000)
+    return [each.id for each in found.interrupts] if found is not None else []
+
+
+def close_overdue(one: Thread, *, refused: str = "") -> None:
+    found = overdue(one, 1_000)
+    assert found is not None
+    expire(one, found, 1_001, refused=refused)
+
+
+@pytest.mark.parametrize("operation", [REPORT, Report((), takes_input=True), NOTE, WAITING])
+def test_the_wire_keeps_them(operation: Operation) -> None:
     assert operation_from_bytes(operation_to_bytes(operation)) == operation
 
 
@@ -77,15 +90,15 @@ def test_what_a_framework_reports_has_the_kind_and_terms_that_its_question_was_n
 def test_a_deadline_is_over_for_what_nobody_answers() -> None:
     one = paused(REPORT, NOTE)
     assert next_deadline_ms(one) == 1_000
-    assert overdue(one, 999) == []
-    assert [each.id for each in overdue(one, 1_000)] == ["i1", "n1"]
+    assert overdue(one, 999) is None
+    assert late(one) == ["i1", "n1"]
     one.accept_run(replace(spec("r2"), answers=("i1",), resumes=True), 5)
-    assert [each.id for each in overdue(one, 1_000)] == ["n1"]
+    assert late(one) == ["n1"]
 
 
 def test_what_is_overdue_is_closed_with_all_that_waits() -> None:
     one = paused(REPORT, NOTE)
-    expire(one, overdue(one, 1_000), 1_001)
+    close_overdue(one)
     (run,) = one.runs.values()
     assert (run.status, run.error_type, one.status) == (RunStatus.TIMEOUT, "InterruptExpired", ThreadStatus.ERROR)
     assert next_deadline_ms(one) is None
@@ -105,8 +118,8 @@ def test_how_a_run_failed_is_not_forgotten_when_what_it_left_open_expires() -> N
     one = paused(REPORT)
     one.begin_attempt(one.accept_run(replace(spec("r2", resumes=True), answers=("i1",)), 5), 6)
     one.close_attempt(Close(Ending.AGENT_ERROR, "ValueError", "no"), 7)
-    assert [each.id for each in overdue(one, 1_000)] == ["i1"]
-    expire(one, overdue(one, 1_000), 1_001)
+    assert late(one) == ["i1"]
+    close_overdue(one)
     assert next_deadline_ms(one) is None
     last = one.last_agent_run
     assert last is not None
@@ -207,3 +220,27 @@ def test_an_answer_goes_to_the_agent_that_asked() -> None:
     with pytest.raises(Conflict, match="was asked by agent"):
         one.check_run(replace(answering, agent="another"))
     one.check_run(answering)
+
+
+def test_of_what_was_noted_only_what_waits_at_the_pause_has_a_deadline() -> None:
+    swallowed = Note(replace(ONE, id="n2", value=b"", terms=replace(TERMS, deadline_ms=500)))
+    one = paused(swallowed, NOTE, WAITING)
+    assert next_deadline_ms(one) == 1_000
+    assert late(one) == ["n1"]
+
+
+def test_terms_of_what_a_graph_asked_end_with_its_checkpoint() -> None:
+    one = paused(NOTE, WAITING)
+    one.begin_attempt(one.accept_run(spec("s", kind=RunKind.SESSION), 5), 6)
+    one.apply([checkpoint(2)], Source(), 7)
+    one.close_attempt(Close(Ending.COMPLETED), 8)
+    assert next_deadline_ms(one) is None
+
+
+def test_how_a_default_answer_was_refused_is_in_the_error_of_the_run_that_waited() -> None:
+    one = paused(REPORT)
+    close_overdue(one, refused="no room")
+    assert one.runs[RunId("r1")].status is RunStatus.TIMEOUT
+    assert "before the deadline, and the default answer could not be given (no room)" in (
+        one.runs[RunId("r1")].error_message
+    )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.core.build import at, blob, checkpoint, key, projection, spec, thread, write, writes
 from tests.core.store_histories import histories
 
+from agentvisor.core import shed
 from agentvisor.core.applying import apply
 from agentvisor.core.delta import histories as delta_histories
 from agentvisor.core.effects import By, Effect, EffectState, Place
@@ -53,6 +54,10 @@ def contents(store: Store) -> dict[str, list[str]]:
         for field in message.DESCRIPTOR.fields
         if field.name in ("checkpoints", "orphans", "projections", "bones", "effects")
     }
+
+
+def missing_values(store: Store) -> set[bytes]:
+    return {key for one in store.all_checkpoints() for key in one.channels.values() if key} - set(store.blobs)
 
 
 @settings(max_examples=150, deadline=None)
@@ -101,7 +106,8 @@ def test_with_a_small_history_it_is_undone_to_the_same_heads_or_not_at_all(
             channels = tuple(name for name in found.checkpoint.delta_channels if name in held and held[name] is None)
             made_of = [delta_histories(one, namespace, head, channels) for one in (store, stood)]
             assert made_of[0] == made_of[1]
-    assert {key for one in store.all_checkpoints() for key in one.channels.values() if key} <= set(store.blobs)
+    # A checkpoint that is put again after it was reclaimed comes without its values here: those missed before, too.
+    assert missing_values(store) <= missing_values(stood)
 
 
 # --- what belongs to no checkpoint -----------------------------------------------------------------------------------
@@ -210,3 +216,18 @@ def test_thread_status_and_other_runs_are_as_before() -> None:
     one.close_attempt(Close(Ending.COMPLETED), 8)
     assert (one.status, list(one.runs)) == (ThreadStatus.ERROR, ["r"])
     assert [each.checkpoint_id for each in one.store.all_checkpoints()] == ["0001"]
+
+
+def test_what_it_takes_to_undo_a_run_is_left_out_first_of_all_and_no_guest_is_disturbed() -> None:
+    one = begun(checkpoint(1), *(writes(1, write(-4, "x" * 4_000), task=f"t{number}") for number in range(5)))
+    write_to(one, *(writes(1, write(-4, "y"), task=f"t{number}") for number in range(5)))
+    whole = len(encoded(one))
+    shedding = shed.until_it_fits(one, lambda: encoded(one), whole - 10_000, 4)
+    assert shedding.state is not None
+    assert one.active is not None
+    with pytest.raises(Conflict, match="had to be left out"):
+        one.request_cancel(RUN, 5, CancelAction.ROLLBACK)
+
+
+def encoded(one: Thread) -> bytes:
+    return thread_to_message(one).SerializeToString()

@@ -207,7 +207,7 @@ def _files_in(block: Block) -> list[str]:
 
 
 def _check_extras(block: Block, line: str) -> None:
-    wanted = re.search(r"'(?:agentvisor|\.)\[([\w,]+)\]'", line)
+    wanted = re.search(r"'(?:agentvisor|\.)\[([\w,-]+)\]'", line)
     assert wanted, f"{block}: {line}"
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(wanted[1].split(",")) <= known.keys(), f"{block}: {line}"

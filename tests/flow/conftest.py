@@ -247,7 +247,12 @@ def tested_hosts(tmp_path_factory: pytest.TempPathFactory, agentvisor_stage: Sta
     return of
 
 
-DESKS = {"desk": "desk.py:run", "plain": "deadlines.py:plain", "graph": "deadlines.py:graph"}
+DESKS = {
+    "desk": "desk.py:run",
+    "plain": "deadlines.py:plain",
+    "graph": "deadlines.py:graph",
+    "swallowing": "deadlines.py:swallowing",
+}
 """Agents that ask people, each in another way."""
 
 

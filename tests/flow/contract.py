@@ -70,6 +70,7 @@ FRAMEWORKS = [
     ),
     Framework("strands", lambda text: text, lambda values: str(values["text"]), _texts, kept="kept"),
     Framework("adk", lambda text: text, str, _chunks),
+    Framework("pydantic_ai", lambda text: text, str, _chunks, kept="cannot be stored"),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
 

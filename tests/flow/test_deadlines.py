@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import httpx
 import pytest
@@ -103,6 +104,41 @@ def test_answers_and_deadlines_outlive_everything_that_is_killed(
     assert desk.client.runs.join(desk.id, ended["run_id"]) == {"answers": {"b": 1, "a": 2}}
     until(lambda: late.did()["first took default"] == 1, seconds=30, pause=0.1)
     assert len(late.records()) == 1
+
+
+def test_a_question_whose_pause_the_agent_swallowed_closes_nothing_at_its_deadline(desk: Desk) -> None:
+    (waiting,) = asking(desk, "swallowing", deadline=0.5)
+    assert desk.did()["swallowed"] == 1
+    # Another thread's deadline, which is later, tells when that one has passed.
+    later = Desk(desk.project, desk.host)
+    asking(later, "plain", deadline=1.5)
+    until(lambda: later.records() == [], seconds=30, pause=0.1)
+    assert (desk.waits(), desk.status()) == ([waiting["id"]], "interrupted")
+    desk.answered(**{waiting["id"]: "yes"})
+    assert desk.did()["second took yes"] == 1
+
+
+def expired(desk: Desk) -> dict[str, float]:
+    """What the host has counted of what was overdue."""
+    told = httpx.get(f"{desk.host.url}/metrics").text
+    found = re.findall(r'agentvisor_interrupts_expired_total{policy="(\w+)"} (\S+)', told)
+    return {policy: float(number) for policy, number in found}
+
+
+def test_a_default_answer_for_which_there_is_no_room_says_so_and_what_is_overdue_is_counted(project: Project) -> None:
+    project.names = DESKS
+    host = project.host({"AGENTVISOR_STORAGE_MAX_STATE": "60000"}, FOLDER=str(project.folder))
+    desk, other = Desk(project, host), Desk(project, host)
+    asking(desk, "plain", deadline=3, on_deadline="answer", default_answer="no")
+    desk.client.threads.update(desk.id, metadata={"full": "x" * 60_000})
+    asking(other, "graph", deadline=0.5, on_deadline="answer", default_answer="no")
+    asking(Desk(project, host), "plain", deadline=0.5)
+    until(lambda: desk.records() == [], seconds=30, pause=0.1)
+    (run,) = desk.client.runs.list(desk.id)
+    assert run["status"] == "timeout"
+    assert "the default answer could not be given" in run["error"]["message"]  # type: ignore[typeddict-item]
+    assert "storage.max_state" in run["error"]["message"]  # type: ignore[typeddict-item]
+    until(lambda: expired(desk) == {"answer_refused": 1, "answer": 1, "cancel": 1}, seconds=30, pause=0.1)
 
 
 def test_writes_from_outside_do_not_put_a_deadline_off(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from tests.flow.desks import Desk, asking
 from tests.support.waiting_sync import until
 
 from agentvisor import interrupts
-from agentvisor.core.errors import Conflict, NotFound
+from agentvisor.core.errors import Conflict, InvalidInput, NotFound
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
@@ -189,11 +189,22 @@ def test_all_that_waits_is_listed_over_all_threads(desks: Project) -> None:
     assert listed(agent="plain") == [mine[0]["id"]]
     whole = httpx.get(url, params={"limit": 1000}).json()
     assert [one for one in whole if one["thread_id"] == other.id] == others
-    page = httpx.get(url, params={"limit": 1})
-    assert len({one["thread_id"] for one in page.json()}) == 1
-    assert page.headers["x-pagination-next"] == "1"
+    page = httpx.get(url, params={"limit": 1, "kind": "listed"})
+    assert [one["id"] for one in page.json()] == [others[0]["id"]]  # of the newest thread, with all its interrupts
+    # What is answered meanwhile moves nothing out of the next page.
+    other.answered(**{others[0]["id"]: 1})
+    until(lambda: listed() == [mine[0]["id"]], pause=0.1)
+    following = {"limit": 1, "kind": "listed", "after": page.headers["x-pagination-next"]}
+    last = httpx.get(url, params=following)
+    assert [one["id"] for one in last.json()] == [mine[0]["id"]]
+    found = last.json()
+    while "x-pagination-next" in last.headers:  # other tests' threads wait too, for what is not wanted here
+        last = httpx.get(url, params={**following, "after": last.headers["x-pagination-next"]})
+        found += last.json()
+    assert [one["id"] for one in found] == [mine[0]["id"]]
+    assert httpx.get(url, params={"after": "nonsense"}).status_code == 422
     desk.answered(**{mine[0]["id"]: 1})
-    until(lambda: listed() == [others[0]["id"]], pause=0.1)
+    until(lambda: listed() == [], pause=0.1)
 
 
 def test_a_program_outside_lists_answers_and_gives_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,3 +230,15 @@ def test_a_program_outside_lists_answers_and_gives_up(desk: Desk, monkeypatch: p
     assert interrupts.list(desk.id) == []
     with pytest.raises(NotFound):
         interrupts.list("nope")
+
+
+def test_an_answer_on_a_copy_names_the_agent(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
+    first, second = asking(desk, "graph", deadline=60)
+    copy = desk.client.threads.copy(desk.id)
+    assert [one.agent for one in interrupts.list(copy["thread_id"])] == [None, None]
+    with pytest.raises(InvalidInput, match="agent="):
+        interrupts.answer(copy["thread_id"], first["id"], "yes")
+    run = interrupts.answer_all(copy["thread_id"], {first["id"]: "one", second["id"]: "two"}, agent="graph")
+    assert desk.client.runs.join(copy["thread_id"], run)["second"] == "two"
+    assert desk.waits() == [first["id"], second["id"]]

@@ -134,6 +134,33 @@ def report(*interrupts: store_pb2.Interrupt) -> store_pb2.StoreRequest:
     return store_pb2.StoreRequest(question=store_pb2.QuestionRequest(report=told))
 
 
+async def agents_in_turn(temporal: str, thread_id: ThreadId) -> None:
+    """What one agent asks is kept while another runs, through a compaction; both expire, each by itself."""
+
+    async def first(self: ScriptedAgent) -> Outcome:
+        swallowed = store_pb2.Interrupt(id="n", terms=store_pb2.Terms(deadline_after_ms=1))
+        await self.call(store_pb2.StoreRequest(question=store_pb2.QuestionRequest(note=swallowed)))
+        terms = store_pb2.Terms(deadline_after_ms=2_500)
+        await self.call(report(store_pb2.Interrupt(id="a", value=b"1", terms=terms)))
+        return Outcome(kind=Outcome.KIND_PAUSED)
+
+    async def second(self: ScriptedAgent) -> Outcome:
+        terms = store_pb2.Terms(deadline_after_ms=3_000)
+        await self.call(report(store_pb2.Interrupt(id="b", value=b"1", terms=terms)))
+        return Outcome(kind=Outcome.KIND_PAUSED)
+
+    async with host(temporal, Knobs(), first=first, second=second) as one:
+        for agent in ("first", "second"):
+            await one.threads.wait_run(thread_id, await one.start_run(thread_id, agent))
+        await one.client.get_workflow_handle(thread_id).execute_update("compact", b"", result_type=bytes)
+        await until_compacted(one.threads, thread_id)
+
+        async def expired() -> bool:
+            return {run.status for run in (await one.threads.get(thread_id)).runs.values()} == {RunStatus.TIMEOUT}
+
+        await until(expired)
+
+
 async def compacted_by_signals(temporal: str, thread_id: ThreadId) -> None:
     """Each fold counts."""
 
@@ -206,6 +233,7 @@ STORE_SCENARIOS: dict[str, Scenario] = {
         delta_channels_with_small_history,
         interrupted_and_answered,
         deadlines_of_questions,
+        agents_in_turn,
         compacted_by_signals,
         made_smaller_under_a_run,
         runs_that_are_pruned,

@@ -65,6 +65,15 @@ def test_with_tools_and_asynchronously_it_is_the_same() -> None:
     assert asyncio.run(model.ainvoke(conversation(2))).text == "It is on its way."
 
 
+def test_two_scripts_have_no_call_id_in_common_and_one_has_the_same_in_every_process() -> None:
+    def ids(script: Any) -> list[str]:
+        return [str(one["id"]) for one in ScriptedChatModel(script).invoke([HumanMessage("Hi")]).tool_calls]
+
+    one, other = ids([call("look_up"), "Yes."]), ids([call("look_up"), "No."])
+    assert one == ids([call("look_up"), "Yes."]) != other
+    assert one == ["call_1_1_e4172f23"]
+
+
 def test_past_the_end_of_the_script_it_says_so() -> None:
     with pytest.raises(ScriptEnded, match="has 3 replies, and the conversation already holds 3"):
         ScriptedChatModel(SCRIPT).invoke([*conversation(3), HumanMessage("And?")])
@@ -72,7 +81,9 @@ def test_past_the_end_of_the_script_it_says_so() -> None:
 
 def test_a_history_that_a_provider_would_refuse_is_refused() -> None:
     history = [*conversation(1)[:-1], HumanMessage("And?")]
-    with pytest.raises(InvalidHistory, match="ai calls call_1_1 calls call_1_2, tool answers call_1_1, human"):
+    with pytest.raises(
+        InvalidHistory, match=r"ai calls call_1_1_\w+ calls call_1_2_\w+, tool answers call_1_1_\w+, human"
+    ):
         ScriptedChatModel(SCRIPT).invoke(history)
     assert ScriptedChatModel(SCRIPT, strict=False).invoke(history).tool_calls
 

@@ -11,9 +11,12 @@ from urllib.parse import quote
 from strands.interrupt import Interrupt
 from strands.types.session import encode_bytes_values
 
-from agentvisor._strands.tool_task import NAME
+from agentvisor._strands.tool_task import NAME, of_agent_tool
 from agentvisor._strands.turns import State, interrupts_of
 from agentvisor.protocol.metadata import Json
+
+_TURNS = "sub_agent_interrupted_turns"
+"""Where Strands keeps the turns of agents that are tools and keep nothing themselves (its _agent_as_tool.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +70,33 @@ def _place(id_: str, state: Mapping[str, Json], node: str) -> dict[str, Json]:
     if "nodes" in state:
         return _place_in_nodes(id_, state, node)
     place: dict[str, Json] = {"node": node} if node else {}
-    pending = cast("State", interrupts_of(state).get("pending_tool_execution") or {})
+    waiting = interrupts_of(state)
+    pending = cast("State", waiting.get("pending_tool_execution") or {})
     message = cast("State", pending.get("assistant_message") or {})
     for block in cast("list[State]", message.get("content") or []):
         use = cast("State", block.get("toolUse") or {})
         name = str(use.get("toolUseId"))
+        above = of_agent_tool(name)
+        if use and id_.startswith(above):
+            # The rest is the id in the inner agent: its calls may have the very ids of this one's.
+            inner = _place(id_.removeprefix(above), _tool_agent(use, state, waiting), node)
+            return inner if "tool" in inner else _of_use(place, use)
         # An id has that of its tool use in the middle.
         if use and (f":{name}:" in id_ or f":{quote(name, safe='')}:" in id_):
-            place |= {"tool": use["name"], "tool_call_id": name, "input": use["input"]}
-    for part in cast("Mapping[str, State]", state.get("tools") or {}).values():
-        inner = _place(id_, part, node)
-        place = inner if "tool" in inner else place
+            place = _of_use(place, use)
     return place
+
+
+def _of_use(place: dict[str, Json], use: State) -> dict[str, Json]:
+    return {**place, "tool": use["name"], "tool_call_id": use["toolUseId"], "input": use["input"]}
+
+
+def _tool_agent(use: State, state: Mapping[str, Json], waiting: State) -> State:
+    """The state of the agent that a call has called: its own, or the turn that Strands keeps for the calling one."""
+    tools = cast("Mapping[str, State]", state.get("tools") or {})
+    turns = cast("Mapping[str, State]", cast("State", waiting.get("context") or {}).get(_TURNS) or {})
+    turn = turns.get(str(use["toolUseId"]))
+    return {"snapshot": turn, "tools": {}} if turn is not None else tools.get(str(use["name"]), {})
 
 
 def _place_in_nodes(id_: str, state: Mapping[str, Json], above: str) -> dict[str, Json]:

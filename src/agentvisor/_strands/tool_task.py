@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import quote
 
 from strands import Agent, ToolContext
 from strands.hooks import (
@@ -44,7 +45,7 @@ class ToolTask:
             return self.context.interrupt(f"{NAME}{self.counter()}", reason=value)
         except InterruptException as paused:
             if before_pause is not None:
-                before_pause(paused.interrupt.id)
+                before_pause(_above() + paused.interrupt.id)
             raise
 
     def ask_last(self, value: object) -> object:
@@ -88,6 +89,22 @@ def current() -> ToolTask | None:
     # In a plain function that calls an agent itself, only the function can pause the run.
     tasks = _tasks.get()
     return tasks[-1] if tasks and conversation() is None else None
+
+
+def of_agent_tool(call: str) -> str:
+    """What Strands puts before the ids of an agent that is a tool, in the state of the one that calls it."""
+    return f"v1:agent_as_tool:{quote(call, safe='')}:"
+
+
+def _above() -> str:
+    """What comes before an id of the innermost agent here in that of the one that the run calls."""
+    tasks = _tasks.get()
+    called = [
+        outer.context.tool_use["toolUseId"]
+        for outer, inner in itertools.pairwise(tasks)
+        if outer.context.agent is not inner.context.agent
+    ]
+    return "".join(map(of_agent_tool, called))
 
 
 find_with(current)

@@ -61,13 +61,28 @@ class Host:
         """The answer to a POST."""
         return self._request("POST", path, body, {})
 
+    def pages(self, path: str, **query: str | int) -> Iterator[Json]:
+        """The answers to a GET that come in pages, as they are asked for."""
+        following: str | None = None
+        while True:
+            named = query if following is None else {**query, "after": following}
+            response = self._answered("GET", path, None, named)
+            yield cast("Json", response.json())
+            following = response.headers.get("x-pagination-next")
+            if following is None:
+                return
+
     def _request(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> Json:
+        response = self._answered(method, path, body, query)
+        return cast("Json", response.json()) if response.content else None
+
+    def _answered(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> httpx.Response:
         try:
             response = self._client.request(method, path, json=body, params=query)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         _raise_for(response)
-        return cast("Json", response.json()) if response.content else None
+        return response
 
     def stream(self, path: str, body: Json) -> Iterator[StreamedEvent]:
         """Start a run and yield its events to its end; where the stream is cut, it is taken up where it was."""

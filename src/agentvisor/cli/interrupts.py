@@ -19,19 +19,19 @@ from agentvisor.host.render_typed import Json
 def interrupts(
     *,
     thread: Annotated[str | None, typer.Option("--thread", help="Of this thread only, exactly.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Of this agent's threads only.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Of what this agent asks only.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Of this kind only.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Of how many threads at most.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="The first so many.")] = 100,
     url: Url = None,
     key: Key = None,
     json: Annotated[bool, typer.Option("--json", help="Print the host's answer.")] = False,
 ) -> None:
     """List what waits for an answer, over all threads."""
-    asked = {"limit": limit, **({"agent": agent} if agent else {}), **({"kind": kind} if kind else {})}
     with connected(url, key) as host:
-        found = _of(host, thread) if thread is not None else _objects(host.get("/interrupts", **asked))
+        found = _of(host, thread) if thread is not None else _over_all(host, limit, agent, kind)
     if thread is not None:
         found = [one for one in found if agent in (None, one.get("agent")) and kind in (None, one.get("kind"))]
+    found = found[:limit]
     if json:
         print_json(list[Json](found))
         return
@@ -48,6 +48,10 @@ def answer(
         str | None,
         typer.Option("--id", help="Id of the interrupt. Without it: of the only one, or the answer is {id: answer}."),
     ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", help="Who goes on, where no run of the thread tells: on a copy. Default: who asked."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the run's end, and print the final values.")] = False,
     url: Url = None,
     key: Key = None,
@@ -57,7 +61,8 @@ def answer(
     place = f"/threads/{quote(thread_id, safe='')}"
     with connected(url, key) as host:
         answers = {interrupt: given} if interrupt is not None else _answers(_of(host, thread_id), given)
-        run = host.post(f"{place}/interrupts", {"answers": answers})
+        named: dict[str, Json] = {"assistant_id": agent} if agent is not None else {}
+        run = host.post(f"{place}/interrupts", {"answers": answers, **named})
         run_id = str(run["run_id"]) if isinstance(run, dict) else ""
         if not wait:
             print(f"run {run_id}")
@@ -78,6 +83,17 @@ def _answers(waiting: list[dict[str, Json]], given: Json) -> dict[str, Json]:
     if not ids:
         raise Conflict("nothing waits for an answer on this thread")
     raise Conflict(f"{len(ids)} interrupts wait: name one with --id, or answer with {{id: answer}}: {', '.join(ids)}")
+
+
+def _over_all(host: Host, limit: int, agent: str | None, kind: str | None) -> list[dict[str, Json]]:
+    asked: dict[str, str | int] = {"limit": limit}
+    asked |= {name: value for name, value in (("agent", agent), ("kind", kind)) if value}
+    found = list[dict[str, Json]]()
+    for page in host.pages("/interrupts", **asked):
+        found += _objects(page)
+        if len(found) >= limit:
+            break
+    return found
 
 
 def _of(host: Host, thread: str) -> list[dict[str, Json]]:

@@ -16,6 +16,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts that are never reached through a proxy."""
 
 SECONDS = 30.0
+NEXT_PAGE = "X-Pagination-Next"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -29,6 +30,13 @@ def read(
     endpoint: str, api_key: str | None, method: str, path: str, body: Json = None, *, seconds: float = SECONDS
 ) -> Json:
     """The JSON that a host answers with. `HTTPError` where it refuses; `Unavailable` where none answers."""
+    return _read(endpoint, api_key, method, path, body, seconds=seconds)[0]
+
+
+def _read(
+    endpoint: str, api_key: str | None, method: str, path: str, body: Json, *, seconds: float = SECONDS
+) -> tuple[Json, str | None]:
+    """What a host answers with, and where the next page begins."""
     url = urlsplit(endpoint)
     if url.scheme != "http" or not url.hostname:
         raise InvalidInput(f"AGENTVISOR_ENDPOINT is {endpoint!r}: it must be like http://127.0.0.1:8090")
@@ -48,7 +56,7 @@ def read(
     request = urllib.request.Request(where, data, headers, method=method)  # noqa: S310 (http, checked above)
     try:
         with urllib.request.build_opener(*handlers).open(request, timeout=seconds) as response:
-            return cast("Json", json.load(response))
+            return cast("Json", json.load(response)), response.headers.get(NEXT_PAGE)
     except urllib.error.HTTPError:
         raise
     except (OSError, HTTPException, ValueError) as error:
@@ -60,8 +68,13 @@ def read(
 
 def ask(endpoint: str, api_key: str | None, method: str, path: str, body: Json = None) -> Json:
     """The JSON that a host answers with; its refusal is raised as the error of our tree that it is."""
+    return ask_page(endpoint, api_key, method, path, body)[0]
+
+
+def ask_page(endpoint: str, api_key: str | None, method: str, path: str, body: Json = None) -> tuple[Json, str | None]:
+    """The same, with what names the next page (`X-Pagination-Next`); None after the last one."""
     try:
-        return read(endpoint, api_key, method, path, body)
+        return _read(endpoint, api_key, method, path, body)
     except urllib.error.HTTPError as error:
         with error:
             raise _refusal(endpoint, error) from error

@@ -7,7 +7,7 @@ have other ways: LangGraph's are in its checkpoints, a plain agent's are asked b
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -17,7 +17,14 @@ from agentvisor.client.transport import Transport
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask
-from agentvisor.protocol.v1.store_pb2 import Interrupt, Interrupts, QuestionRequest, StoreRequest, Terms
+from agentvisor.protocol.v1.store_pb2 import (
+    Interrupt,
+    Interrupts,
+    QuestionRequest,
+    StillWaiting,
+    StoreRequest,
+    Terms,
+)
 
 OnDeadline = Literal["cancel", "answer"]
 
@@ -119,10 +126,25 @@ def _is_time(deadline: object) -> bool:
     return isinstance(deadline, int | float) and not isinstance(deadline, bool) and 0 < deadline <= MOST_SECONDS
 
 
+_noted: list[str] = []
+"""What this process has noted: its run asks, or code of the agent has swallowed the pause."""
+
+
+def has_notes(task: AgentTask) -> bool:
+    """Whether terms are noted, of this run's interrupts or of those before."""
+    return task.noted or bool(_noted)
+
+
+def still_waiting(channel: Transport, ids: Iterable[str]) -> None:
+    """Before a pause: of all that was noted these wait; the others' deadlines are forgotten. Durable on return."""
+    carry_out(_tell(QuestionRequest(still_waiting=StillWaiting(ids=sorted(set(ids))))), channel)
+
+
 def note(
     interrupt_id: str, *, kind: str, terms: Terms | None, belongs_to: Mapping[str, Json] | None = None
 ) -> Operation[None]:
     """Record what a framework's own record of its interrupt has no room for; the first one counts."""
+    _noted.append(interrupt_id)
     about = dump(dict(belongs_to), "belongs_to") if belongs_to else b""
     return _tell(QuestionRequest(note=Interrupt(id=interrupt_id, kind=kind, belongs_to=about, terms=terms)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from agentvisor.core import asking
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import ROOT, RunId
 from agentvisor.core.interrupts import Interrupt, Seen
@@ -24,11 +25,7 @@ Runs = Mapping[RunId, Run]
 
 def known(store: Store) -> dict[str, Interrupt]:
     """What waits and the thread knows in full, by id: reported ones, and a plain agent's questions."""
-    asked = (
-        Interrupt(one.id, one.kind, one.value, b"", one.terms, one.created_at_ms, one.run_id)
-        for one in store.questions.waiting
-    )
-    return {**store.interrupts.reported, **{one.id: one for one in asked}}
+    return {id_: one for asks in asking.of_all(store) for id_, one in asks.known.items()}
 
 
 def taken(runs: Runs) -> dict[str, RunId]:
@@ -47,15 +44,14 @@ def check_answers(store: Store, runs: Runs, spec: RunSpec, seen: Seen | None) ->
                 run_id=answered[one],
             )
         if one in here:
-            asker = runs.get(RunId(here[one].run_id))
-            if asker is not None and asker.spec.agent != spec.agent:
+            if (asker := _asker(store, runs, here[one])) not in ("", spec.agent):
                 raise Conflict(
-                    f"interrupt {_short(one)} was asked by agent {asker.spec.agent!r}: its answer goes there, not to "
+                    f"interrupt {_short(one)} was asked by agent {asker!r}: its answer goes there, not to "
                     f"{spec.agent!r}",
                     interrupt_id=_short(one),
                 )
             continue
-        if seen is None or one not in seen.waiting or one in store.interrupts.closed or has_closed(store):
+        if seen is None or one not in seen.waiting or asking.is_closed(store, one):
             raise stale(one)
         if not is_as_seen(store, runs, seen):
             raise Conflict(
@@ -63,10 +59,13 @@ def check_answers(store: Store, runs: Runs, spec: RunSpec, seen: Seen | None) ->
             )
 
 
-def has_closed(store: Store) -> bool:
-    """Whether what a graph asks at its current checkpoint was given up, though its writes still hold it."""
-    at = store.interrupts.closed_at
-    return bool(at) and store.heads.get(ROOT) == at
+def _asker(store: Store, runs: Runs, interrupt: Interrupt) -> str:
+    """Empty: it is not known any more."""
+    asks = asking.asker(store, interrupt.id)
+    if asks is not None and asks.agent:
+        return asks.agent
+    run = runs.get(RunId(interrupt.run_id))
+    return run.spec.agent if run is not None else ""
 
 
 def is_as_seen(store: Store, runs: Runs, seen: Seen) -> bool:
@@ -80,10 +79,11 @@ def is_as_seen(store: Store, runs: Runs, seen: Seen) -> bool:
 
 def check_input(store: Store, runs: Runs, spec: RunSpec) -> None:
     """Refuse a run without answers where it would break what the framework holds: `Conflict`."""
-    if spec.answers or spec.abandons or spec.kind is not RunKind.AGENT or store.interrupts.takes_input:
+    if spec.answers or spec.abandons or spec.kind is not RunKind.AGENT:
         return
     answered = taken(runs)
-    waiting = [one for one in store.interrupts.reported if one not in answered]
+    holding = (one.interrupts for one in asking.of_all(store) if not one.interrupts.takes_input)
+    waiting = [one for each in holding for one in each.reported if one not in answered]
     if waiting:
         raise Conflict(
             f"the thread waits for an answer to {listed(waiting)}, and its framework would lose what it holds with new "
@@ -109,12 +109,13 @@ def stale(interrupt_id: str) -> Conflict:
     )
 
 
-def with_deadline(store: Store, runs: Runs) -> Iterator[Interrupt]:
-    """What waits, has no answer under way, and does not wait for ever."""
-    answered = taken(runs)
-    for one in (*known(store).values(), *store.interrupts.noted.values()):
-        if one.terms.deadline_ms and one.id not in answered:
-            yield one
+def with_deadline(store: Store, runs: Runs) -> Iterator[tuple[str, Interrupt]]:
+    """What waits, has no answer under way, and does not wait for ever; with the agent that asks."""
+    answered, head = taken(runs), asking.head_of(store)
+    for asks in asking.of_all(store):
+        for one in (*asks.known.values(), *asks.noted(head).values()):
+            if one.terms.deadline_ms and one.id not in answered:
+                yield asks.agent, one
 
 
 def listed(ids: Iterable[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentvisor.core import pruning
 from agentvisor.core.effects import Effect, ForgetEffect
-from agentvisor.core.ids import CheckpointId, Namespace
-from agentvisor.core.interrupts import Note, Report
+from agentvisor.core.ids import ROOT, CheckpointId, Namespace
+from agentvisor.core.interrupts import Note, Report, StillWaiting
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Bone,
@@ -64,6 +64,8 @@ def apply(store: Store, operation: Operation) -> None:
             store.interrupts.report(operation)
         case Note():
             store.interrupts.note(operation)
+        case StillWaiting():
+            store.interrupts.keep(operation, store.heads.get(ROOT, ""))
 
 
 def _forget_effects(store: Store) -> None:

@@ -73,9 +73,19 @@ class Note:
     interrupt: Interrupt
 
 
+@dataclass(frozen=True, slots=True)
+class StillWaiting:
+    """The run is about to pause: of all that was noted, only these wait.
+
+    Code that swallows the pause of a framework goes on, and nobody is asked what it had noted.
+    """
+
+    ids: frozenset[str]
+
+
 @dataclass(slots=True)
 class Interrupts:
-    """A thread's, by id."""
+    """Those of one agent of a thread, by id."""
 
     reported: dict[str, Interrupt] = field(default_factory=dict[str, Interrupt])
     takes_input: bool = True
@@ -91,10 +101,14 @@ class Interrupts:
     """The root's checkpoint under which all that a graph asks was given up, though it still shows it."""
     forgotten: bool = False
     """The framework still holds what was given up: its runner makes it forget, and says so with its next report."""
+    noted_at: str = ""
+    """The root's checkpoint under which the notes wait: under another one nobody waits. Empty: it is not known."""
+    asks_at: str = ""
+    """The root's checkpoint under which a graph had asked when another agent had its turn."""
 
     def __bool__(self) -> bool:
         notes = self.noted or self.aside or self.answered
-        return bool(self.reported or notes or self.closed or self.closed_at or self.forgotten)
+        return bool(self.reported or notes or self.closed or self.closed_at or self.forgotten or self.asks_at)
 
     def report(self, report: Report) -> None:
         self.reported = {one.id: self._with_terms(one) for one in report.interrupts}
@@ -114,8 +128,13 @@ class Interrupts:
     def note(self, note: Note) -> None:
         asked = note.interrupt.id
         self.noted.setdefault(asked, self.aside.pop(asked, note.interrupt))
+        self.noted_at = ""  # until the run says, at its pause, what waits
         self.answered.pop(asked, None)
         self.closed.pop(asked, None)
+
+    def keep(self, waiting: StillWaiting, head: str) -> None:
+        self.noted = {one: note for one, note in self.noted.items() if one in waiting.ids}
+        self.noted_at = head
 
     def begin(self, answers: Iterable[str], *, abandons: bool) -> None:
         """A run begins that brings these answers; one without any begins anew, and a graph will ask again."""
@@ -143,10 +162,11 @@ class Interrupts:
         self.aside, self.answered = {}, {}
 
     def close(self, questions: Iterable[str], head: str) -> None:
-        """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at its head."""
+        """Nothing waits any more: of these questions, of what was reported, and of what a graph asks at this head."""
         self.forgotten = self.forgotten or bool(self.reported)
         self._close([*questions, *self.reported, *self.noted])
-        self.reported, self.takes_input, self.noted, self.closed_at = {}, True, {}, head
+        self.reported, self.takes_input, self.noted = {}, True, {}
+        self.closed_at = head or self.closed_at
 
     def _close(self, ids: Iterable[str]) -> None:
         for one in ids:
@@ -157,13 +177,14 @@ class Interrupts:
     def clear(self) -> None:
         """The agent has come to its end: it holds no question."""
         self.reported, self.takes_input, self.noted, self.forgotten = {}, True, {}, False
+        self.noted_at = self.asks_at = ""
         self.paused()
 
     @property
     def stored_bytes(self) -> int:
         noted = (*self.noted.values(), *self.aside.values(), *self.answered.values())
         records = (*self.reported.values(), *noted)
-        closed = len(self.closed_at) + sum(len(one) + 4 for one in self.closed)
+        closed = len(self.closed_at) + len(self.noted_at) + len(self.asks_at) + sum(len(one) + 4 for one in self.closed)
         return sum(one.stored_bytes for one in records) + closed
 
 

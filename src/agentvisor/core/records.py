@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.interrupts import Note, Report
+from agentvisor.core.interrupts import Note, Report, StillWaiting
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.thread_state import StateChange
 
@@ -213,6 +213,7 @@ Operation = (
     | StateChange
     | Report
     | Note
+    | StillWaiting
 )
 """What an attempt may journal."""
 

@@ -54,23 +54,16 @@ class Before:
     """Of tasks of others' checkpoints that were forgotten with a checkpoint of the run: those tasks may run again."""
     lost: str = ""
     """Why the run cannot be rolled back any more."""
+    turn: str = ""
+    """The agent whose questions and interrupts those are..."""
+    others: dict[str, tuple[Questions, Interrupts]] = field(default_factory=dict[str, tuple[Questions, Interrupts]])
+    """...and what other agents asked."""
 
     @staticmethod
     def of(run_id: RunId, store: Store) -> Before:
         """Where a run begins."""
-        asked, waiting = store.questions, store.interrupts
-        return Before(
-            run_id,
-            Questions(asked.input, dict(asked.asked)),
-            replace(
-                waiting,
-                reported=dict(waiting.reported),
-                noted=dict(waiting.noted),
-                aside=dict(waiting.aside),
-                answered=dict(waiting.answered),
-                closed=dict(waiting.closed),
-            ),
-        )
+        others = {agent: _copied(*asks) for agent, asks in store.others.items()}
+        return Before(run_id, *_copied(store.questions, store.interrupts), turn=store.turn, others=others)
 
     def note(self, store: Store, operation: Operation) -> None:
         """Note what an operation of the run is about to change."""
@@ -128,7 +121,7 @@ class Before:
         for key in list(self.written):
             self._release(store, key)
         self.heads, self.put, self.projected, self.effects, self.lost = {}, {}, {}, {}, why
-        self.questions, self.interrupts = Questions(), Interrupts()
+        self.questions, self.interrupts, self.turn, self.others = Questions(), Interrupts(), "", {}
 
     def why_not(self, store: Store) -> str:
         """Why the store cannot be brought back to where it was; empty: it can."""
@@ -156,6 +149,7 @@ class Before:
                 store.effects.record(effect)
         store.effects.keep_where(lambda namespace, one: store.is_here(CheckpointKey(namespace, one)))
         store.questions, store.interrupts = self.questions, self.interrupts
+        store.turn, store.others = self.turn, self.others
         self.written.clear()
         store.drop_unreferenced_blobs()
 
@@ -180,3 +174,14 @@ class Before:
             del store.tasks[key]
             if not store.is_here(key) and key not in store.projections:
                 store.forget(key)
+
+
+def _copied(asked: Questions, waiting: Interrupts) -> tuple[Questions, Interrupts]:
+    return Questions(asked.input, dict(asked.asked)), replace(
+        waiting,
+        reported=dict(waiting.reported),
+        noted=dict(waiting.noted),
+        aside=dict(waiting.aside),
+        answered=dict(waiting.answered),
+        closed=dict(waiting.closed),
+    )

@@ -186,8 +186,6 @@ class Run:
     """A compaction left out its input and output."""
     rolled_back: bool = False
     """Nobody shall see it any more: it is undone as soon as no attempt is alive."""
-    told: bool = True
-    """False: its webhook is still to hear of its end."""
 
     @property
     def run_id(self) -> RunId:

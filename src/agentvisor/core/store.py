@@ -60,6 +60,10 @@ class Store:
     questions: Questions = field(default_factory=Questions)
     state: ThreadState = field(default_factory=ThreadState)
     interrupts: Interrupts = field(default_factory=Interrupts)
+    turn: str = ""
+    """The agent whose questions and interrupts these are: it had the last turn."""
+    others: dict[str, tuple[Questions, Interrupts]] = field(default_factory=dict[str, tuple[Questions, Interrupts]])
+    """What agents ask that had their turns before (asking.py)."""
     keep: int = 0
     """Checkpoints kept in each namespace; 0 or less keeps all (readers, who see a part, prune nothing)."""
     freed: int = field(default=0, compare=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from agentvisor.core import answering, turns, updates
+from agentvisor.core import answering, asking, turns, updates
 from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
@@ -253,7 +253,7 @@ class Thread:
         run = self.runs.get(spec.run_id)
         if run is None:
             self._make_way(spec, now_ms)
-            run = Run(spec, RunStatus.PENDING, now_ms, now_ms, told=not spec.webhook)
+            run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
             self.runs[spec.run_id] = run
             self.touch(now_ms)
         return run
@@ -312,22 +312,52 @@ class Thread:
             return True
         return False
 
-    def begin_attempt(self, run: Run, now_ms: int) -> Active:
-        """The run's next attempt, or the attach of the one whose guest lives on."""
+    def changes_hands(self, run: Run) -> bool:
+        """Whether the run is of another agent than the one that may wait for answers: that one's questions stay."""
+        before = self._last_before(run)
+        asks = bool(self.store.questions.asked or self.store.interrupts or self.store.others)
+        return self._turn_before(run) not in ("", run.spec.agent) and (asks or (before is not None and before.paused))
+
+    def _last_before(self, run: Run) -> Run | None:
+        before = [
+            one
+            for one in self.runs.values()
+            if one.is_agent and one.attempts and not one.rolled_back and one is not run
+        ]
+        return before[-1] if before else None
+
+    def _turn_before(self, run: Run) -> str:
+        before = self._last_before(run)  # of a thread that was last used by a version that kept no turns
+        return self.store.turn or (before.spec.agent if before is not None else "")
+
+    def begin_attempt(self, run: Run, now_ms: int, *, apart: bool = True) -> Active:
+        """The run's next attempt, or the attach of the one whose guest lives on.
+
+        `apart`: what another agent asks is kept for it; False in threads that an earlier version has driven so far.
+        """
         if self.active is not None and self.active.run_id == run.run_id and self.active.attaching:
             return self.active
         if not run.attempts and run.is_agent:
             self.before = Before.of(run.run_id, self.store)
+            self._take_turn(run, apart=apart)
             if not run.spec.resumes or run.spec.abandons:
                 # It begins anew: an answer to an earlier input must never count for this one.
                 self.store.questions.clear()
             self.store.interrupts.begin(run.spec.answers, abandons=run.spec.abandons)
+            if run.spec.abandons:
+                asking.give_up_others(self.store)
         run.attempts.append(Attempt(len(run.attempts) + 1, scheduled_at_ms=now_ms))
         run.status = RunStatus.RUNNING
         run.updated_at_ms = now_ms
         self.active = Active(run.run_id, len(run.attempts), deadline_ms=now_ms + time_left_ms(run))
         self.touch(now_ms)
         return self.active
+
+    def _take_turn(self, run: Run, *, apart: bool) -> None:
+        before = self._last_before(run)
+        graph_asks = before is not None and before.paused and self._asks() and not asking.has_closed(self.store)
+        turn = self._turn_before(run) if apart else run.spec.agent
+        asking.take_turn(self.store, run.spec.agent, turn, graph_asks=graph_asks)
 
     def close_attempt(self, close: Close, now_ms: int) -> Next:
         """Record how the active attempt ended and decide what follows. Its log was applied before."""
@@ -386,7 +416,7 @@ class Thread:
             self.store.questions.clear()
             self.store.interrupts.clear()
         elif run.paused:
-            self.store.interrupts.paused()
+            asking.paused(self.store)
         if status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             says = CONSEQUENCES[close.ending].says
             run.error_type = close.error_type or close.ending.name.title().replace("_", "")
@@ -484,9 +514,6 @@ class Thread:
     def heard(self, run_id: RunId, now_ms: int) -> None:
         """A webhook has heard of a run's end, or will never."""
         self.notices.pop(run_id, None)
-        run = self.runs.get(run_id)
-        if run is not None:
-            run.told = True
         self.touch(now_ms)
 
     # --- the journal -----------------------------------------------------------------------------------------------
@@ -549,7 +576,7 @@ class Thread:
             return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
         if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
             return ThreadStatus.ERROR
-        asks = last.paused or bool(self.store.questions.waiting or self.store.interrupts.reported)
+        asks = last.paused or bool(answering.known(self.store)) or bool(asking.graph_asker(self.store))
         return ThreadStatus.INTERRUPTED if asks or self._stopped_short(last) else ThreadStatus.IDLE
 
     def _asks(self) -> bool:

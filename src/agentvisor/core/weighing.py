@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentvisor.core import asking
 from agentvisor.core.bones import needs
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
 from agentvisor.core.pruning import is_of_task
@@ -26,9 +27,8 @@ def stored_bytes(store: Store) -> int:
         + sum(one.stored_bytes for one in store.projections.values())
         + sum(bone.stored_bytes for group in store.bones.values() for bone in group.values())
         + store.effects.stored_bytes
-        + store.questions.stored_bytes
+        + asking.stored_bytes(store)
         + store.state.stored_bytes
-        + store.interrupts.stored_bytes
     )
 
 
@@ -40,7 +40,7 @@ def unsheddable_bytes(store: Store, coming: Checkpoint | None = None) -> int:
     once that checkpoint is put, whose blobs are here already.
     """
     size, blobs = _unsheddable(store, coming)
-    said = store.effects.stored_bytes + store.questions.stored_bytes + store.interrupts.stored_bytes
+    said = store.effects.stored_bytes + asking.stored_bytes(store)
     said += store.state.stored_bytes
     return size + said + sum(blob.stored_bytes for blob in store.chain(blobs))
 

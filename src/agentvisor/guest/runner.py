@@ -62,9 +62,15 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.crewai import run_crewai
 
             return run_crewai
+        case "pydantic_ai":
+            from agentvisor.guest.runners.pydantic_ai import run_pydantic_ai
+
+            return run_pydantic_ai
         case "function":
             from agentvisor.guest.runners.function import run_function
 
             return run_function
         case unknown:
-            raise InvalidInput(f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai or function")
+            raise InvalidInput(
+                f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai, pydantic_ai or function"
+            )

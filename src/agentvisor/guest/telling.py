@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import get_origin
 
 _GRAPH_TYPES = ("StateGraph", "CompiledStateGraph", "CompiledGraph", "Pregel")
 _ADK_TYPES = ("App", "Agent", "LlmAgent", "BaseAgent", "SequentialAgent", "ParallelAgent", "LoopAgent", "Workflow")
@@ -46,6 +47,16 @@ def _makes_adk_agents(agent: object) -> bool:
     return _is_of("google.adk", _module_of(returned))
 
 
+def _makes_pydantic_ai(agent: object) -> bool:
+    """Whether it is a function that says it makes an agent of Pydantic AI."""
+    if not inspect.isroutine(agent):
+        return False
+    returned: object = inspect.signature(agent).return_annotation
+    if isinstance(returned, str):
+        returned = _known_to(agent).get(returned.split("[")[0].split(".")[0])
+    return _is_of("pydantic_ai", _module_of(get_origin(returned) or returned))
+
+
 def _is_for_crewai(agent: object) -> bool:
     """Whether it is a class with @CrewBase, one of its instances, or a function that says it makes a crew or flow."""
     if getattr(agent, "is_crew_class", False):
@@ -75,6 +86,7 @@ _TELLTALES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("strands", "strands", _makes_strands),
     ("adk", "google.adk", _makes_adk_agents),
     ("crewai", "crewai", _is_for_crewai),
+    ("pydantic_ai", "pydantic_ai", _makes_pydantic_ai),
     # The last: a function without arguments is taken for one that makes a graph.
     ("langgraph", "langgraph", _makes_graphs),
 )

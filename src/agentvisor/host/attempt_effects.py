@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import time
 from uuid import uuid4
@@ -12,7 +12,7 @@ from agentvisor.core import effects
 from agentvisor.core.effects import MAX_KEY, By, Effect, EffectState, ForgetEffect, Place
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.core.ids import RunId
-from agentvisor.core.interrupts import Interrupt, Note, Report, renewed
+from agentvisor.core.interrupts import Interrupt, Note, Report, StillWaiting, renewed
 from agentvisor.core.questions import Answer, Ask, Question
 from agentvisor.core.records import Operation
 from agentvisor.core.thread import Thread
@@ -126,6 +126,8 @@ class AttemptEffects:
                 await self._report(asked.report)
             case "note":
                 await self._note(asked.note)
+            case "still_waiting":
+                await self._keep(asked.still_waiting.ids)
             case _:
                 pass
         return store_pb2.StoreReply(questions=questions_to_message(questions))
@@ -141,7 +143,15 @@ class AttemptEffects:
         if not interrupts and not known.reported and not known.forgotten:
             return  # nothing waits, as before
         self._door.check_report(report)
-        await self._log([report])
+        await self._log([report, *self._still_waiting(one.id for one in interrupts)])
+
+    async def _keep(self, ids: Iterable[str]) -> None:
+        if kept := self._still_waiting(ids):
+            await self._log(kept)
+
+    def _still_waiting(self, ids: Iterable[str]) -> list[Operation]:
+        """None where nothing was noted, as a rule."""
+        return [StillWaiting(frozenset(ids))] if self._thread.store.interrupts.noted else []
 
     async def _note(self, asked: store_pb2.Interrupt) -> None:
         if not asked.id:

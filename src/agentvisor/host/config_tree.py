@@ -35,7 +35,7 @@ class AgentConfig(Section):
     """One agent that runs can name."""
 
     entrypoint: str = Field(description="What to run: ./file.py:name (relative to this file) or package.module:name.")
-    framework: Literal["langgraph", "strands", "adk", "crewai", "function"] | None = Field(
+    framework: Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "function"] | None = Field(
         default=None, description="Runner of the agent; found out from the entrypoint when not set."
     )
     env: dict[str, str] = Field(

@@ -12,6 +12,7 @@ import structlog
 
 from agentvisor.core.errors import AgentVisorError, Fenced, Internal, NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.interrupts import Interrupts
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
@@ -145,12 +146,12 @@ class LiveAttempt:
             deadline_ms = thread.active.deadline_ms if thread.active else 0
             if run.is_session:
                 return await self._hold_session()
-            forgets = thread.store.interrupts.forgotten
+            asked = thread.store.interrupts
             close = await self._back_off()
             if close is not None:
                 return close
             async with self._services.events.beginning(self.thread_id, run):
-                return await self._run_agent(spec, deadline_ms, forgets=forgets)
+                return await self._run_agent(spec, deadline_ms, asked)
         except Fenced:
             return None
         except NotFound:
@@ -255,7 +256,7 @@ class LiveAttempt:
                 task.cancel()
 
     async def _run_agent(
-        self, spec: run_pb2.RunSpec, deadline_ms: int, *, forgets: bool
+        self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
         run_id, attempt = self.id
@@ -265,7 +266,8 @@ class LiveAttempt:
             attempt=attempt,
             spec=spec,
             deadline_ms=deadline_ms,
-            forgets=forgets,
+            forgets=asked.forgotten,
+            noted=bool(asked.noted or asked.aside or asked.answered),
         )
         agent = await self._unless_stopping(
             lambda: services.guests.start_agent(spec.agent, task, self, owner=self.owner)

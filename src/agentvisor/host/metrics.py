@@ -41,6 +41,12 @@ GIVEN_UP_RUNS = Counter(
     "Runs that ended in error because their restarts were used up, by how the last attempt ended: alert on this.",
     ["ending"],
 )
+EXPIRED_INTERRUPTS = Counter(
+    "agentvisor_interrupts_expired",
+    "Interrupts past their deadlines: closed (cancel), answered with their defaults (answer), or closed because the "
+    "thread did not take the run with the defaults (answer_refused: alert on this).",
+    ["policy"],
+)
 REFUSED_CALLERS = Counter(
     "agentvisor_refused_callers",
     "Requests with no key or token (nothing_shown), or one that does not count (key, token).",
@@ -59,6 +65,7 @@ _COUNTERS = {
     Counted.FAILED: FAILED_THREADS,
     Counted.RESTARTED: RESTARTS,
     Counted.GIVEN_UP: GIVEN_UP_RUNS,
+    Counted.EXPIRED: EXPIRED_INTERRUPTS,
 }
 
 

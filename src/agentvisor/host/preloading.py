@@ -23,13 +23,14 @@ PRELOAD = {
         "agentvisor.adk",
         "agentvisor.guest.runners.adk",
     ],
+    "pydantic_ai": ["pydantic_ai", "agentvisor.guest.runners.pydantic_ai"],
     # lance_namespace: most of what each flow imports for its memory, and the part that starts no threads.
     "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai", "lance_namespace"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
 
-ON_MENTION = {"strands": "strands", "adk": "google.adk", "crewai": "crewai"}
+ON_MENTION = {"strands": "strands", "adk": "google.adk", "crewai": "crewai", "pydantic_ai": "pydantic_ai"}
 """Frameworks that cost too much to be imported for every agent whose framework is not told: what its file says then."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from agentvisor.core import asking
 from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import ROOT, BlobKey
 from agentvisor.core.records import Checkpoint, CheckpointTuple, ProjectedTask, TaskWrites, Write
@@ -59,7 +60,7 @@ def tasks_of(store: Store, found: CheckpointTuple, blobs: Values) -> list[Task]:
         projected = projection.tasks
     else:
         projected = tuple(ProjectedTask(one.task_id, _name_in(one.task_path), "[]", "") for one in written.values())
-    closed = key.namespace == ROOT and store.interrupts.closed_at == key.checkpoint_id
+    closed = key.namespace == ROOT and asking.has_closed(store) and asking.head_of(store) == key.checkpoint_id
     return [_task(one, written.get(one.id), outputs, blobs, closed=closed) for one in projected]
 
 

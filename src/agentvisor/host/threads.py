@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import time
 from typing import Protocol
 from uuid import uuid4
@@ -44,7 +44,7 @@ from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
-from agentvisor.core.thread import STATE_VERSION, Settings, Thread
+from agentvisor.core.thread import STATE_VERSION, Settings, Thread, ThreadStatus
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
 from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
@@ -346,11 +346,7 @@ class Threads:
         agent: str | None = None,
     ) -> list[ThreadId]:
         """Thread ids by Temporal's visibility, newest first; it lags by milliseconds."""
-        # Threads of other deployments on the same Temporal are not ours to answer for.
-        queue = _plain(self._defaults.task_queue)
-        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
-        if self._owner != EVERYONE:
-            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
+        terms = self._ours()
         if status is not None:
             terms.append(f"AgentVisorStatus = '{_plain(status)}'")
         if agent is not None:
@@ -365,13 +361,32 @@ class Threads:
                     f"metadata key {key[:80]!r} cannot be searched: use letters, digits, _ . : -", field=key
                 )
             terms.append(f"AgentVisorMetadata = '{_plain(f'{key}={value}')}'")
-        found: list[ThreadId] = []
+        return [one for one, _ in await self._listed(terms, limit + offset)][offset:]
+
+    async def interrupted(self, until: datetime | None, limit: int) -> list[tuple[ThreadId, datetime]]:
+        """Threads that wait for an answer, the newest first, each with when its execution began: not after `until`.
+
+        As Temporal's visibility has it, which lags by milliseconds; a compaction makes a thread the newest.
+        """
+        terms = [*self._ours(), f"AgentVisorStatus = '{ThreadStatus.INTERRUPTED.value}'"]
+        if until is not None:
+            terms.append(f"StartTime <= '{until.isoformat()}'")
+        return await self._listed(terms, limit)
+
+    def _ours(self) -> list[str]:
+        # Threads of other deployments on the same Temporal are not ours to answer for.
+        queue = _plain(self._defaults.task_queue)
+        terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
+        if self._owner != EVERYONE:
+            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
+        return terms
+
+    async def _listed(self, terms: Sequence[str], limit: int) -> list[tuple[ThreadId, datetime]]:
         try:
-            listed = self._client.list_workflows(" AND ".join(terms), limit=limit + offset)
-            found.extend([ThreadId(one.id) async for one in listed])
+            listed = self._client.list_workflows(" AND ".join(terms), limit=limit)
+            return [(ThreadId(one.id), one.start_time) async for one in listed]
         except RPCError as error:
             raise Unavailable(f"Temporal could not list threads ({error.status.name}): {error.message}") from error
-        return found[offset:]
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
@@ -440,6 +455,7 @@ class Threads:
         async def has_ended() -> bool:
             run = await self._glance(thread_id, run_id)
             if run is None or run.rolled_back:
+                await self._reader.describe(thread_id)  # or is it the thread that is gone?
                 raise _no_run(thread_id, run_id)
             seen(run)
             return run.status.terminal
@@ -462,10 +478,10 @@ class Threads:
         """Return once the run has ended and its webhook, where it has one, has heard of that or was given up."""
 
         async def is_told() -> bool:
-            run = await self._glance(thread_id, run_id)
-            return run is None or (run.status.terminal and run.told)
+            thread = await self._sketch(thread_id)
+            run = thread.runs.get(run_id)
+            return run_id not in thread.notices and (run is None or run.status.terminal)
 
-        await self.wait_run(thread_id, run_id)
         await self._until(run_id, is_told)
 
     async def _until(self, run_id: RunId, holds: Callable[[], Awaitable[bool]]) -> None:
@@ -491,11 +507,12 @@ class Threads:
 
     async def _glance(self, thread_id: ThreadId, run_id: RunId) -> Run | None:
         """The run without its input and output; None where the thread has none of that id."""
+        return (await self._sketch(thread_id)).runs.get(run_id)
+
+    async def _sketch(self, thread_id: ThreadId) -> Thread:
+        """The thread without its checkpoints, and its runs without their inputs."""
         asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=_NONE)
-        run = (await self._reader.state(thread_id, asked)).runs.get(run_id)
-        if run is None:
-            await self._reader.describe(thread_id)
-        return run
+        return await self._reader.state(thread_id, asked)
 
     def attempt_ended(self, run_id: RunId) -> None:
         """A hint from this host's attempts: waiting for the run is worth a look."""

@@ -9,7 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from agentvisor.core.effects import Effect, ForgetEffect
 from agentvisor.core.errors import Corrupt
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
-from agentvisor.core.interrupts import Note, Report
+from agentvisor.core.interrupts import Note, Report, StillWaiting
 from agentvisor.core.questions import Answer, Ask
 from agentvisor.core.records import (
     Blob,
@@ -39,6 +39,8 @@ from agentvisor.protocol.interrupts import (
     note_from_message,
     report_from_message,
     report_to_message,
+    still_waiting_from_message,
+    still_waiting_to_message,
 )
 from agentvisor.protocol.thread_state import change_from_message, change_to_message
 from agentvisor.protocol.v1 import journal_pb2, store_pb2
@@ -251,6 +253,8 @@ def operation_to_bytes(operation: Operation) -> bytes:
             message = journal_pb2.Operation(report=report_to_message(operation))
         case Note(interrupt):
             message = journal_pb2.Operation(note=interrupt_to_message(interrupt))
+        case StillWaiting():
+            message = journal_pb2.Operation(still_waiting=still_waiting_to_message(operation))
     return message.SerializeToString()
 
 
@@ -287,6 +291,8 @@ def operation_from_bytes(entry: bytes) -> Operation:
             return report_from_message(message.report)
         case "note":
             return note_from_message(message.note)
+        case "still_waiting":
+            return still_waiting_from_message(message.still_waiting)
         case _:
             raise UnknownOperation(
                 f"operation kind {kind or 'unknown'} is not known to this version: upgrade this host"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentvisor.core.ids import RunId
-from agentvisor.core.interrupts import Interrupt, Interrupts, Note, Report, Seen, Terms
+from agentvisor.core.interrupts import Interrupt, Interrupts, Note, Report, Seen, StillWaiting, Terms
 from agentvisor.protocol.v1 import run_pb2, store_pb2
 
 
@@ -57,6 +57,8 @@ def interrupts_to_message(interrupts: Interrupts) -> store_pb2.Interrupts:
         closed=interrupts.closed,
         closed_at=interrupts.closed_at,
         forgotten=interrupts.forgotten,
+        noted_at=interrupts.noted_at,
+        asks_at=interrupts.asks_at,
     )
 
 
@@ -73,6 +75,8 @@ def interrupts_from_message(message: store_pb2.Interrupts) -> Interrupts:
         dict.fromkeys(message.closed),
         message.closed_at,
         message.forgotten,
+        message.noted_at,
+        message.asks_at,
     )
 
 
@@ -87,6 +91,14 @@ def report_from_message(message: store_pb2.Interrupts) -> Report:
 
 def note_from_message(message: store_pb2.Interrupt) -> Note:
     return Note(interrupt_from_message(message))
+
+
+def still_waiting_to_message(waiting: StillWaiting) -> store_pb2.StillWaiting:
+    return store_pb2.StillWaiting(ids=sorted(waiting.ids))
+
+
+def still_waiting_from_message(message: store_pb2.StillWaiting) -> StillWaiting:
+    return StillWaiting(frozenset(message.ids))
 
 
 def seen_to_message(seen: Seen) -> run_pb2.Seen:

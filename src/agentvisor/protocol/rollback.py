@@ -21,6 +21,7 @@ from agentvisor.protocol.effects import (
     questions_to_message,
 )
 from agentvisor.protocol.interrupts import interrupts_from_message, interrupts_to_message
+from agentvisor.protocol.stores import others_from_messages, others_to_messages
 from agentvisor.protocol.v1 import store_pb2, thread_pb2
 
 
@@ -44,6 +45,8 @@ def before_to_message(before: Before, store: Store) -> thread_pb2.Before:
         lost=before.lost,
         projected=[projection_to_message(was) for was in before.projected.values() if was is not None],
         unprojected=_names(key for key, was in before.projected.items() if was is None),
+        turn=store_pb2.Turn(agent=before.turn),
+        others=others_to_messages(before.others),
     )
 
 
@@ -62,6 +65,8 @@ def before_from_message(message: thread_pb2.Before, store: Store) -> Before:
         },
         effects={(one.place.scope, one.place.key): one for one in effects},
         lost=message.lost,
+        turn=message.turn.agent,
+        others=others_from_messages(message.others),
     )
     for one in map(writes_from_message, message.added):
         slots = before.written.setdefault(one.key, {})

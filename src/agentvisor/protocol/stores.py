@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from agentvisor.core.ids import Namespace
+from agentvisor.core.interrupts import Interrupts
+from agentvisor.core.questions import Questions
 from agentvisor.core.records import Checkpoint, CheckpointKey
 from agentvisor.core.store import Store
 from agentvisor.protocol.convert import (
@@ -63,6 +65,8 @@ Loose = (
     | store_pb2.Effect
     | store_pb2.Questions
     | store_pb2.Interrupts
+    | store_pb2.Turn
+    | store_pb2.AgentAsks
     | thread_pb2.NamespaceChannels
     | store_pb2.ThreadStateEntry
     | store_pb2.ThreadState
@@ -90,6 +94,9 @@ def loose_parts(store: Store) -> Iterator[Loose]:
         yield questions_to_message(store.questions)
     if store.interrupts:
         yield interrupts_to_message(store.interrupts)
+    if store.turn:
+        yield store_pb2.Turn(agent=store.turn)
+    yield from others_to_messages(store.others)
 
 
 def state_parts(store: Store) -> Iterator[Loose]:
@@ -114,6 +121,10 @@ def add_loose(message: thread_pb2.Store, part: Loose) -> None:
             message.questions.CopyFrom(part)
         case store_pb2.Interrupts():
             message.interrupts.CopyFrom(part)
+        case store_pb2.Turn():
+            message.turn.CopyFrom(part)
+        case store_pb2.AgentAsks():
+            message.others.append(part)
         case thread_pb2.NamespaceChannels():
             message.channels.append(part)
         case store_pb2.ThreadStateEntry():
@@ -143,4 +154,25 @@ def store_from_message(message: thread_pb2.Store) -> Store:
     for entry in message.thread_state:
         store.add_entry(entry_from_message(entry))
     store.interrupts = interrupts_from_message(message.interrupts)
+    store.turn = message.turn.agent
+    store.others = others_from_messages(message.others)
     return store
+
+
+Others = dict[str, tuple[Questions, Interrupts]]
+"""What agents of a thread ask, by agent (core/asking.py)."""
+
+
+def others_to_messages(others: Others) -> list[store_pb2.AgentAsks]:
+    return [
+        store_pb2.AgentAsks(
+            agent=agent, questions=questions_to_message(questions), interrupts=interrupts_to_message(interrupts)
+        )
+        for agent, (questions, interrupts) in others.items()
+    ]
+
+
+def others_from_messages(messages: Iterable[store_pb2.AgentAsks]) -> Others:
+    return {
+        one.agent: (questions_from_message(one.questions), interrupts_from_message(one.interrupts)) for one in messages
+    }

@@ -92,7 +92,6 @@ def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
         cancel_requested=run.cancel_requested,
         paused=run.paused,
         rolled_back=run.rolled_back,
-        untold=not run.told,
     )
 
 
@@ -109,7 +108,6 @@ def run_from_message(message: run_pb2.Run) -> Run:
         cancel_requested=message.cancel_requested,
         paused=message.paused,
         rolled_back=message.rolled_back,
-        told=not message.untold,
     )
 
 
@@ -167,10 +165,9 @@ def thread_to_message(
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
         message.active.CopyFrom(_active_to_message(thread.active))
-    if is_whole:
-        if thread.before is not None:
-            message.before.CopyFrom(before_to_message(thread.before, thread.store))
-        message.notices.extend(notice_to_message(one) for one in thread.notices.values())
+    message.notices.extend(notice_to_message(one) for one in thread.notices.values())
+    if is_whole and thread.before is not None:
+        message.before.CopyFrom(before_to_message(thread.before, thread.store))
     return message
 
 

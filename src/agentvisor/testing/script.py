@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Said:
 
     text: str
     calls: tuple[tuple[str, Call], ...]
-    """By id: the same place gives the same ids, in whatever process."""
+    """By id: the same place of a script gives the same ids, in whatever process; other scripts have others."""
 
 
 def said_at(script: Sequence[Reply], place: int) -> Said:
@@ -47,7 +48,17 @@ def said_at(script: Sequence[Reply], place: int) -> Said:
     parts = [reply] if isinstance(reply, str | Call) else list(reply)
     text = "".join(part for part in parts if isinstance(part, str))
     calls = [part for part in parts if isinstance(part, Call)]
-    return Said(text, tuple((f"call_{place + 1}_{number}", one) for number, one in enumerate(calls, 1)))
+    return Said(text, tuple((call_id(script, place, number), one) for number, one in enumerate(calls, 1)))
+
+
+def call_id(script: Sequence[Reply], place: int, number: int = 1) -> str:
+    """The id of a call in the reply after `place` replies.
+
+    Providers' ids are unique. Those of two agents that work together, each with its script, must not be alike either:
+    a framework would take the one's call for the other's.
+    """
+    mark = crc32(repr([*script]).encode())
+    return f"call_{place + 1}_{number}_{mark:08x}"
 
 
 class InvalidHistory(Exception):

@@ -1,4 +1,4 @@
-"""Agents that ask with `agentvisor.interrupt` as their input says: a plain one, and a graph that asks two people."""
+"""Agents that ask with `agentvisor.interrupt` as their input says: a plain one, and graphs that ask two people."""
 
 from typing import Any, TypedDict
 
@@ -37,3 +37,18 @@ for node in (first, second):
     builder.add_node(node.__name__, node)
     builder.add_edge(START, node.__name__)
 graph = builder.compile()
+
+
+def swallows(state: State) -> State:
+    try:
+        agentvisor.interrupt("never mind", **state["how"])
+    except Exception:  # noqa: BLE001 - what is tested: it takes LangGraph's pause for an error
+        effect("swallowed")
+    return {"first": "none"}
+
+
+builder = StateGraph(State)
+for node in (swallows, second):
+    builder.add_node(node.__name__, node)
+    builder.add_edge(START, node.__name__)
+swallowing = builder.compile()

@@ -120,3 +120,5 @@ def overdue() -> str:
 
 
 waits = agent(call("overdue"), "Went on.", tools=[overdue])
+inner = agent(call("overdue"), "Went on.", name="inner", tools=[overdue])
+waits_inside = agent(call("inner", input="Ask."), "The other one did.", tools=[inner.as_tool(preserve_context=True)])

@@ -1,13 +1,16 @@
 """A Strands agent goes on where it was, whatever became of the run before: finished, failed, crashed, or asking."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.session import FileSessionManager
+from tests.support.scripted import unmarked
 from tests.support.strands_thread import StrandsThread
 
 from agentvisor.core.errors import IncompatibleState, InvalidInput
@@ -52,12 +55,13 @@ def texts(thread: StrandsThread) -> list[str]:
 
 
 def results(thread: StrandsThread) -> dict[str, str]:
-    return {
+    found = {
         block["toolResult"]["toolUseId"]: block["toolResult"]["content"][0]["text"]
         for message in thread.subject.messages
         for block in message["content"]
         if "toolResult" in block
     }
+    return dict(unmarked(found))
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -245,7 +249,7 @@ async def test_a_question_is_answered_in_another_process() -> None:
     assert paused.paused
     (question,) = thread.waiting
     assert question.value == {"name": "sure a", "reason": {"note": "a"}}
-    assert question.belongs_to == {"tool": "ask", "tool_call_id": "call_1_1", "input": {"note": "a"}}
+    assert unmarked(question.belongs_to) == {"tool": "ask", "tool_call_id": "call_1_1", "input": {"note": "a"}}
     ended = await thread.run(answers={question.id: False})
     assert ended is not None
     assert ended.output["text"] == "Done."
@@ -435,6 +439,62 @@ async def test_a_question_inside_an_agent_that_is_a_tool_is_answered(preserve: b
     assert [one for one in done if one.startswith("deep")] == ["deep yes"]
 
 
+class SameIds(ScriptedModel):
+    """Its calls have the ids that another script's have: of one that was written without thinking of it."""
+
+    def _said(self, messages: Any) -> Any:
+        said = super()._said(messages)
+        return replace(said, calls=tuple((f"call_{number}", one) for number, (_, one) in enumerate(said.calls)))
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+async def test_what_a_question_is_about_is_told_level_by_level_though_ids_are_alike(preserve: bool) -> None:  # noqa: FBT001
+    def made() -> Agent:
+        inner = Agent(model=SameIds([call("ask", note="deep"), "Inner."]), tools=[ask], name="inner", agent_id="inner",
+                      callback_handler=None)  # fmt: skip
+        script = [[call("ask", note="outer"), call("inner", input="do")], "Done."]
+        return Agent(
+            model=SameIds(script), tools=[ask, inner.as_tool(preserve_context=preserve)], callback_handler=None
+        )
+
+    thread = StrandsThread(made)
+    await thread.run("Go.")
+    assert [one.belongs_to for one in thread.waiting] == [
+        {"tool": "ask", "tool_call_id": "call_0", "input": {"note": "outer"}},
+        {"tool": "ask", "tool_call_id": "call_0", "input": {"note": "deep"}},
+    ]
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+async def test_what_is_noted_of_a_question_of_an_inner_agent_has_the_id_that_is_reported(
+    preserve: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import agentvisor
+    from agentvisor import questions
+
+    noted: list[str] = []
+    monkeypatch.setattr(questions, "note", lambda asked, **_: noted.append(asked))
+    monkeypatch.setattr(questions, "connect", lambda: SimpleNamespace(transport=None))
+    monkeypatch.setattr(questions, "carry_out", lambda *_: None)
+
+    @tool
+    def late() -> str:
+        """Ask with a deadline."""
+        return str(agentvisor.interrupt("in time?", deadline=60))
+
+    def made() -> Agent:
+        deepest = agent(call("late"), "Deepest.", name="deepest", agent_id="deepest", tools=[late])
+        deep = [deepest.as_tool(preserve_context=preserve)]
+        inner = agent(call("deepest", input="do"), "Inner.", name="inner", agent_id="inner", tools=deep)
+        return agent(call("inner", input="do"), "Outer.", tools=[inner.as_tool(preserve_context=preserve)])
+
+    thread = StrandsThread(made)
+    await thread.run("Go.")
+    assert noted == [one.id for one in thread.waiting]
+    assert thread.waiting[0].belongs_to["tool"] == "late"
+
+
 async def test_an_agent_that_is_a_tool_keeps_its_conversation() -> None:
     def made() -> Agent:
         inner = agent("One.", "Two.", name="inner", agent_id="inner")
@@ -486,7 +546,7 @@ async def test_effects_are_told_apart_by_tool_use_and_those_of_an_inner_agent_by
     outer = results(thread)
     assert (outer["call_1_1"], outer["call_1_2"]) == ("tool/call_1_1/", "tool/call_1_2/")
     inner = thread.subject.tool_registry.registry["inner"].agent
-    assert "tool/call_2_1/" in str(inner.messages)
+    assert "tool/call_2_1/" in str(unmarked(inner.messages))
 
 
 async def test_an_inner_agent_that_was_in_the_middle_of_its_turn_begins_that_turn_again_once() -> None:
@@ -514,7 +574,7 @@ async def test_an_inner_agent_that_was_in_the_middle_of_its_turn_begins_that_tur
     thread = StrandsThread(made)
     await thread.run("Go.")
     await thread.run("Go on.", dies_after=3)
-    assert list(thread.last("strands.run")["strands"]["results"]) == ["call_3_2"]
+    assert unmarked(list(thread.last("strands.run")["strands"]["results"])) == ["call_3_2"]
     ended = await thread.run("Go on.", run_id="run-2")
     assert ended is not None
     assert ended.output["text"] == "Done."

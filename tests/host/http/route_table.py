@@ -88,7 +88,7 @@ TABLE: dict[str, Row] = {
     "GET /assistants/{assistant_id}/graph": hosts(),
     "GET /assistants/{assistant_id}/schemas": hosts(),
     "GET /assistants/{assistant_id}/subgraphs": hosts(),
-    "GET /assistants/{assistant_id}/subgraphs/{namespace}": hosts(),
+    "GET /assistants/{assistant_id}/subgraphs/{namespace}": hosts(named={"namespace": "child"}),
     # threads
     "POST /threads": makes(lambda _: {}, thread_of=lambda response: response.json()["thread_id"]),
     "GET /threads/{thread_id}": about(),
@@ -105,8 +105,8 @@ TABLE: dict[str, Row] = {
     "GET /threads/{thread_id}/storage": about(),
     # their states
     "GET /threads/{thread_id}/state": about(),
-    "POST /threads/{thread_id}/state": about(lambda _: {"values": {"x": 1}}, status=422),
     "GET /threads/{thread_id}/state/{checkpoint_id}": about(),
+    "POST /threads/{thread_id}/state": about(lambda _: {"values": {"count": 1}, "as_node": "work"}, spends=True),
     "POST /threads/{thread_id}/state/checkpoint": about(
         lambda things: {"checkpoint": {"checkpoint_id": things["checkpoint_id"], "checkpoint_ns": ""}}
     ),

@@ -143,7 +143,7 @@ async def test_who_shows_no_key_is_told_nothing(guarded: Host, route: str) -> No
     for name, shown in ((None, {}), ("wrong", {"X-Api-Key": "wrong"})):
         async with httpx.AsyncClient(base_url=guarded.url, headers=shown) as http:
             method, _, path = route.partition(" ")
-            response = await http.request(method, path.format_map({**things, "mark": "m"}))
+            response = await http.request(method, path.format_map({**things, "mark": "m", **row.named}))
         assert response.status_code == row.nobody, name
         if row.nobody == 401:
             assert response.json()["code"] == "unauthenticated"

@@ -167,7 +167,7 @@ async def test_a_run_needs_its_thread_unless_it_may_create_it(sdk: LangGraphClie
 
 
 async def test_a_refused_run_creates_nothing(sdk: LangGraphClient) -> None:
-    for fields in ({"assistant_id": "nope"}, {"assistant_id": "plain", "webhook": "https://example.com"}):
+    for fields in ({"assistant_id": "nope"}, {"assistant_id": "plain", "langsmith_tracing": {"project_name": "p"}}):
         named = unique()
         with pytest.raises(UnprocessableEntityError):
             await sdk.runs.create(named, if_not_exists="create", **fields)
@@ -221,8 +221,11 @@ async def test_a_run_that_nobody_knows_is_not_found(sdk: LangGraphClient, http: 
         await sdk.runs.get(named, "unknown")
     with pytest.raises(NotFoundError):
         await sdk.runs.cancel(named, "unknown")
-    assert (await http.get(f"/threads/{named}/runs/unknown/join")).status_code == 404
-    assert (await http.get("/threads/unknown/runs/unknown/join")).status_code == 404
+    for missing in (named, "unknown"):
+        joined = await http.get(f"/threads/{missing}/runs/unknown/join")
+        assert (joined.status_code, joined.json()["__error__"]["error"]) == (200, "NotFound")
+        streamed = await http.get(f"/threads/{missing}/runs/unknown/stream")
+        assert (streamed.status_code, streamed.text.splitlines()[0]) == (200, "event: error")
 
 
 async def test_a_run_of_a_thread_that_was_deleted_is_not_one_of_its_successor(
@@ -233,9 +236,9 @@ async def test_a_run_of_a_thread_that_was_deleted_is_not_one_of_its_successor(
     await sdk.runs.join(named, run["run_id"])
     await sdk.threads.delete(named)
     joining = f"/threads/{named}/runs/{run['run_id']}/join"
-    assert (await http.get(joining)).status_code == 404
+    assert "__error__" in (await http.get(joining)).json()
     await sdk.threads.create(thread_id=named)
-    assert (await http.get(joining)).status_code == 404
+    assert "__error__" in (await http.get(joining)).json()
 
 
 async def test_a_run_without_a_thread_leaves_none_unless_it_is_to_be_kept(

@@ -25,6 +25,7 @@ from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners import adk_json
 from agentvisor.guest.runners.adk_app import app_of
+from agentvisor.guest.runners.adk_finished import Finished
 from agentvisor.guest.runners.adk_goes_on import GoesOn
 from agentvisor.guest.runners.adk_invocation import Invocation, append, gives_up, invocation_of, keep
 from agentvisor.guest.runners.adk_lost_requests import lost_requests
@@ -87,6 +88,9 @@ class _Run:
         app = await app_of(agent, self._task.spec.agent, self._plugin)
         key = await self._key(app.name)
         self._plugin.long_running = partial(self._sessions.add_started, key)
+        self._plugin.finished = finished = Finished(self._sessions, key)
+        await finished.read()
+        self._sessions.has_stored = finished.forget
         async with Runner(app=app, session_service=self._sessions, auto_create_session=True) as runner:
             try:
                 if answers and self._talk.waiting:
@@ -99,6 +103,7 @@ class _Run:
                 drained = False
             finally:
                 self._events.flush()
+                await finished.settle()
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return await self._ended(key)

@@ -8,7 +8,7 @@ more; or the input of a workflow's agent is put behind what the agent has alread
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
@@ -22,6 +22,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from agentvisor.client import tool_scope
+from agentvisor.guest.runners.adk_finished import Finished
 from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import KINDS
 from agentvisor.guest.runners.adk_unfinished import CallsDone
@@ -40,6 +41,7 @@ class GoesOn(BasePlugin):
         """No model is to be asked: see adk_unfinished."""
         self.long_running: Callable[[str], Awaitable[None]] | None = None
         """Told the id of each call of a long-running tool that was made, and has no result yet."""
+        self.finished: Finished | None = None
         self._asked: set[tuple[str, str | None]] = set()
 
     async def before_agent_callback(
@@ -78,6 +80,8 @@ class GoesOn(BasePlugin):
     ) -> dict[str, Any] | None:
         """An effect of one call is not that of another: the call's id is stored, and comes again."""
         del tool, tool_args
+        if self.finished is not None and (known := self.finished.given_back(tool_context)) is not None:
+            return cast("dict[str, Any]", known)  # as it was returned: ADK takes whatever a tool returns
         if tool_context.function_call_id:
             tool_scope.enter(id(self), tool_context.function_call_id)
         return None
@@ -89,6 +93,8 @@ class GoesOn(BasePlugin):
         tool_scope.leave(id(self), tool_context.function_call_id)
         if tool.is_long_running and not result and tool.name not in KINDS and self.long_running is not None:
             await self.long_running(str(tool_context.function_call_id))
+        if self.finished is not None:
+            await self.finished.keep(tool, tool_context, result)
         return None
 
     async def on_tool_error_callback(

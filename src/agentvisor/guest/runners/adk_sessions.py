@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import cast
 
 from google.adk.events.event import Event
@@ -27,6 +27,8 @@ class RunSessions(AgentVisorSessionService):
         self.only: list[Unfinished] = []
         """All that ADK is to see and to do, where there are any."""
         self._seen: StoredSession | None = None
+        self.has_stored: Callable[[Event], Awaitable[None]] | None = None
+        """Told of each event that is stored."""
 
     goes_on = False
     """An earlier attempt has begun the invocation.
@@ -41,7 +43,10 @@ class RunSessions(AgentVisorSessionService):
         if self.only and not event.partial and not is_result(event):
             raise CallsDone
         self._seen = None
-        return await super().append_event(session, event)
+        stored = await super().append_event(session, event)
+        if self.has_stored is not None and not event.partial:
+            await self.has_stored(event)
+        return stored
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
@@ -79,6 +84,24 @@ class RunSessions(AgentVisorSessionService):
         """A restarted attempt does not make it again."""
         await self._store.append(_started(key), call_id)
 
+    # --- results of calls that ended beside others (adk_finished) -----------------------------------------------------
+
+    async def finished(self, key: SessionKey) -> dict[str, dict[str, Json]]:
+        """By the event that made the calls, and their ids."""
+        place = _finished(key, "")
+        entries = {name: await self._store.entry(name) for name in await self._store.keys(place)}
+        return {
+            name.removeprefix(place): dict(cast("Mapping[str, Json]", entry.value))
+            for name, entry in entries.items()
+            if entry is not None
+        }
+
+    async def keep_finished(self, key: SessionKey, made_by: str, results: Mapping[str, object]) -> None:
+        await self._store.update(_finished(key, made_by), results)
+
+    async def forget_finished(self, key: SessionKey, made_by: str) -> None:
+        await self._store.delete(_finished(key, made_by))
+
     # --- answers that came before the rest ---------------------------------------------------------------------------
 
     async def kept_answers(self, key: SessionKey, questions: Sequence[Question]) -> dict[str, Json]:
@@ -103,6 +126,10 @@ def _started(key: SessionKey) -> str:
 
 def _answers(key: SessionKey) -> str:
     return f"answers/{key}"
+
+
+def _finished(key: SessionKey, made_by: str) -> str:
+    return f"finished/{key}/{made_by}"
 
 
 def _name(question: Question) -> str:

@@ -1,7 +1,8 @@
-"""Calls that a process had not finished when it ended, beside one that waits for an answer.
+"""Calls that a process had not finished when it ended, beside one that waits for an answer or has its result.
 
 ADK goes on with calls that are last in a session, and with none beside one that waits: it would wait for their results
-for ever, or lose them (google/adk-python#7108). So before the answers are given, ADK sees the session as if only these
+for ever, or lose them (google/adk-python#7108). Nor does it with one that raised beside others, whose results it keeps:
+the model would be asked as if it had never been called. So before anything else, ADK sees the session as if only these
 calls had been made, and is stopped as soon as their results are stored.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from google.adk.events.event import Event
 
+from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import KINDS, Question, original_of, run_ids
 
 
@@ -35,19 +37,30 @@ def unfinished_calls(
 
     Args:
         events: the session's.
-        questions: those that are open in it; without any, ADK finds by itself what there is to do.
+        questions: those that are open in it; without any, ADK finds by itself what there is to do where a model's
+            calls have no result at all.
         started: ids of calls of long-running tools that were made: they wait, and have no result yet.
     """
     invocations = {one.event.invocation_id for one in questions}
-    settled = {*started, *_answered(events), *_to_be_confirmed(events), *_opened(events)}
+    answered = set(_answered(events))
+    settled = {*started, *answered, *_to_be_confirmed(events), *_opened(events)}
     found: list[Unfinished] = []
-    for event in events:
-        if event.invocation_id not in invocations or event.author == "user":
+    for at, event in enumerate(events):
+        if event.author == "user":
             continue
         calls = {call.id for call in event.get_function_calls() if call.id and call.name not in KINDS}
-        if calls - settled:
+        if calls - settled and (event.invocation_id in invocations or _is_cut_short(events, at, answered & calls)):
             found.append(Unfinished(event, frozenset(calls - settled)))
     return found
+
+
+def _is_cut_short(events: Sequence[Event], at: int, answered: AbstractSet[str]) -> bool:
+    """Whether some calls of the event have results, and nothing came of them yet: one of the others has raised."""
+    event = events[at]
+    if not answered or event.invocation_id != events[-1].invocation_id:
+        return False
+    behind = [one.get_function_responses() for one in events[at + 1 :] if one.branch == event.branch and has_parts(one)]
+    return all(results and {str(one.id) for one in results} <= answered for results in behind)
 
 
 def only(events: Sequence[Event], unfinished: Sequence[Unfinished]) -> list[Event]:

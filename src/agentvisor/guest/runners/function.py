@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from agentvisor.client.conversation import Conversation, Paused, set_conversation
 from agentvisor.client.socketpair import Channel
+from agentvisor.client.waiting import has_notes, still_waiting
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest import plain_json
 from agentvisor.guest.cancellation import Cancellation
@@ -54,8 +55,13 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
         output = None
     if talk.is_paused:
         return Outcome(kind=Outcome.KIND_PAUSED)
+    paused = _is_paused(output)
+    if paused and has_notes(task):
+        # Interrupts of a graph that the agent invoked itself.
+        asked = cast("Sequence[object]", cast("dict[str, object]", output)["__interrupt__"])
+        still_waiting(channel, (str(getattr(one, "id", one)) for one in asked))
     return Outcome(
-        kind=Outcome.KIND_PAUSED if _is_paused(output) else Outcome.KIND_COMPLETED,
+        kind=Outcome.KIND_PAUSED if paused else Outcome.KIND_COMPLETED,
         output=plain_json.encode(output, "output"),
     )
 

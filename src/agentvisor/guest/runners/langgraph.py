@@ -14,6 +14,7 @@ from langgraph.errors import GraphDrained
 
 from agentvisor._langgraph import puts
 from agentvisor.client.socketpair import Channel
+from agentvisor.client.waiting import has_notes, still_waiting
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
@@ -24,7 +25,7 @@ from agentvisor.guest.runners.langgraph_events import EVENTS, debug_shown, with_
 from agentvisor.guest.runners.langgraph_graph import Graph, graph_of, interrupts_of, names, with_our_checkpointer
 from agentvisor.guest.runners.langgraph_json import to_json
 from agentvisor.guest.runners.langgraph_projection import Projector
-from agentvisor.guest.runners.langgraph_resume import invocation
+from agentvisor.guest.runners.langgraph_resume import invocation, waiting_at_head
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
 MODES = {
@@ -84,10 +85,14 @@ class _Run:
                 projector.release()
                 self._events.flush()
             await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
+            paused = not drained and (self._paused or bool(projector.next))
+            if paused and graph.checkpointer and has_notes(self._task):
+                ids = await waiting_at_head(graph, config)
+                await asyncio.to_thread(still_waiting, self._channel, ids)
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return Outcome(
-            kind=Outcome.KIND_PAUSED if self._paused or projector.next else Outcome.KIND_COMPLETED,
+            kind=Outcome.KIND_PAUSED if paused else Outcome.KIND_COMPLETED,
             # A graph that keeps nothing has its result nowhere else.
             output=b"" if graph.checkpointer else to_json(self._values),
         )

@@ -138,6 +138,12 @@ def _levels_begun(snapshot: StateSnapshot) -> int:
     return max((1 + _levels_begun(one) for one in below if one.created_at is not None), default=0)
 
 
+async def waiting_at_head(graph: Graph, config: RunnableConfig) -> set[str]:
+    """The interrupts that wait once the graph has stopped, at every level."""
+    latest = config | {"configurable": _without_address(config)}
+    return {interrupt for _, interrupt in _waiting(await graph.aget_state(latest, subgraphs=True))}
+
+
 def _left(wanted: Mapping[str, object], mark: Mark, waiting: Waiting, addressed: CheckpointTuple) -> dict[str, object]:
     """What of the command is not in yet."""
     left = dict(wanted)

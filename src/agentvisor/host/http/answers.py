@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from agentvisor.core import answering
+from agentvisor.core import answering, asking
 from agentvisor.core.errors import Conflict
 from agentvisor.core.thread import Thread, ThreadStatus
 from agentvisor.host.http.open_interrupts import Look
@@ -49,7 +49,9 @@ def answered_by(look: Look, resume: JsonValue) -> list[str]:
 
 def _is_by_id(look: Look, resume: dict[str, JsonValue]) -> bool:
     store = look.thread.store
-    past = {one for run in look.thread.runs.values() for one in run.spec.answers} | set(store.interrupts.closed)
+    past = {one for run in look.thread.runs.values() for one in run.spec.answers} | {
+        one for asks in asking.of_all(store) for one in asks.interrupts.closed
+    }
     return any(one in look.open for one in resume) or all(one in past or _LIKE_ID.fullmatch(one) for one in resume)
 
 

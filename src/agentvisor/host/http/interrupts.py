@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query
 from pydantic import Field, JsonValue
 
 from agentvisor.core.deadlines import asking_run
-from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ThreadId
-from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.answers import not_waiting
 from agentvisor.host.http.bodies_threads import Body
+from agentvisor.host.http.interrupt_pages import page, place_from
 from agentvisor.host.http.json import JsonResponse, JsonRoute, decode
-from agentvisor.host.http.open_interrupts import Look, interrupt_json, look
+from agentvisor.host.http.open_interrupts import Look, Open, agent_of, interrupt_json, look
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.run_create import Command, JsonObject, RunCreate
 from agentvisor.host.http.run_start import start
@@ -26,10 +25,6 @@ from agentvisor.protocol.run_config import without_checkpoint
 from agentvisor.protocol.v1 import run_pb2
 
 router = APIRouter(tags=["interrupts"], route_class=JsonRoute)
-
-_AT_A_TIME = 8
-_PATIENCE = 5.0
-"""Seconds that a list waits for external storage."""
 
 
 class AnswerRun(Body):
@@ -56,37 +51,24 @@ class Answers(AnswerRun):
 @router.get("/interrupts")
 async def list_interrupts(
     services: Served,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Of threads: all interrupts of one come together.")] = 100,
-    offset: Annotated[int, Query(ge=0, description="Of threads; `X-Pagination-Next` has the next one.")] = 0,
-    agent: str | None = None,
-    kind: str | None = None,
+    limit: Annotated[
+        int, Query(ge=1, le=1000, description="A page ends with the thread that brings it to so many.")
+    ] = 100,
+    after: Annotated[str | None, Query(description="`X-Pagination-Next` of the page before.")] = None,
+    agent: Annotated[str | None, Query(description="Only what this agent asks.")] = None,
+    kind: Annotated[str | None, Query(description="Only of this kind.")] = None,
 ) -> JsonResponse:
-    """All that waits, over all threads that are interrupted; those of the newest threads first."""
-    ids = await services.threads.search(
-        metadata={}, status="interrupted", ids=None, limit=limit + 1, offset=offset, agent=agent
-    )
-    looks = await _looks(services, ids[:limit])
-    shown = [
-        interrupt_json(one.thread, each)
-        for one in looks
-        for each in one.open.values()
-        if kind is None or each.interrupt.kind == kind
-    ]
-    headers = {"X-Pagination-Next": str(offset + limit)} if len(ids) > limit else None
-    return JsonResponse(shown, headers=headers)
+    """All that waits, over all threads that are interrupted; those of the newest threads first.
 
+    A page without the header `X-Pagination-Next` is the last one; another may be short, where few are wanted.
+    """
 
-async def _looks(services: Services, ids: list[ThreadId]) -> list[Look]:
-    gate, patience = asyncio.Semaphore(_AT_A_TIME), Patience(_PATIENCE)
+    def wanted(seen: Look, one: Open) -> bool:
+        return kind in (None, one.interrupt.kind) and (agent is None or agent_of(seen.thread, one) == agent)
 
-    async def one(named: ThreadId) -> Look | None:
-        async with gate:
-            try:
-                return await look(services, named, patience=patience)
-            except NotFound:
-                return None  # deleted meanwhile
-
-    return [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
+    found = await page(services, wanted, limit, place_from(after) if after else None)
+    shown = [interrupt_json(seen.thread, one) for seen, one in found.found]
+    return JsonResponse(shown, headers={"X-Pagination-Next": str(found.next)} if found.next is not None else None)
 
 
 @router.get("/threads/{thread_id}/interrupts")
@@ -129,14 +111,18 @@ async def _answer(
             raise not_waiting(found, one)
     asker = asking_run(found.thread, found.open[next(iter(answers))].interrupt)
     if asker is None and body.assistant_id is None:
-        raise InvalidInput(f"no run of thread {thread_id} tells which agent goes on: name it", field="assistant_id")
+        raise InvalidInput(
+            f"no run of thread {thread_id}, a copy perhaps, tells which agent goes on: name it (assistant_id; "
+            "agent= in Python, --agent on the command line)",
+            field="assistant_id",
+        )
     config, context = body.config, body.context
     if asker is not None:
         asked = run_pb2.RunSpec.FromString((await services.threads.get_run(thread_id, asker.run_id)).spec.body)
         if config is None and asked.config:
             config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    assistant_id = body.assistant_id or (asker.spec.agent if asker is not None else "")
+    assistant_id = body.assistant_id or agent_of(found.thread, found.open[next(iter(answers))]) or ""
     run = RunCreate(
         assistant_id=assistant_id,
         command=Command(resume=answers),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agentvisor.core import answering
+from agentvisor.core import answering, asking
 from agentvisor.core.deadlines import asking_run
-from agentvisor.core.ids import ROOT, ThreadId
+from agentvisor.core.ids import ROOT, RunId, ThreadId
 from agentvisor.core.interrupts import NO_TERMS, Interrupt, Seen
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
@@ -93,10 +93,22 @@ async def _of_graph(services: Services, thread: Thread, patience: Patience | Non
 
 def _in_graph(thread: Thread, task: Task, asked: dict[str, Json], created_at_ms: int, run_id: str) -> Open:
     value, interrupt_id = asked.get("value"), str(asked["id"])
-    noted = thread.store.interrupts.noted.get(interrupt_id)
+    noted = asking.noted(thread.store, interrupt_id)
     kind = UNKNOWN_EFFECT if isinstance(value, dict) and value.get("kind") == UNKNOWN_EFFECT else "question"
     interrupt = noted or Interrupt(interrupt_id, kind, b"", b"", NO_TERMS, created_at_ms, run_id)
     return Open(interrupt, value, {"namespace": "", "task": task.id, "node": task.name}, in_graph=True)
+
+
+def agent_of(thread: Thread, one: Open) -> str | None:
+    """The agent that asks, to which the answer goes; None where no run tells (a copy, a client outside)."""
+    asks = asking.asker(thread.store, one.interrupt.id)
+    if asks is not None and asks.agent:
+        return asks.agent
+    asked = thread.runs.get(RunId(one.interrupt.run_id))
+    if asked is not None:
+        return asked.spec.agent
+    last = thread.last_agent_run
+    return asking.graph_asker(thread.store) or (last.spec.agent if last is not None else None)
 
 
 def interrupt_json(thread: Thread, one: Open) -> dict[str, Json]:
@@ -107,7 +119,7 @@ def interrupt_json(thread: Thread, one: Open) -> dict[str, Json]:
         "id": interrupt.id,
         "thread_id": thread.thread_id,
         "run_id": interrupt.run_id or (asked.run_id if asked is not None else None),
-        "agent": asked.spec.agent if asked is not None else None,
+        "agent": agent_of(thread, one),
         "kind": interrupt.kind,
         "value": one.value,
         "belongs_to": one.belongs_to,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentvisor.core import answering
+from agentvisor.core.asking import of_all
 from agentvisor.core.interrupts import Interrupt
 from agentvisor.core.thread import Thread
 from agentvisor.host.http.open_interrupts import schema_of
@@ -23,11 +24,12 @@ def asking(thread: Thread) -> dict[str, Json]:
     if not waiting:
         return {}
     last = thread.last_agent_run
-    name = last.spec.agent if last is not None else ""
+    before = last.spec.agent if last is not None else ""
+    names = {one.id: asks.agent or before for asks in of_all(thread.store) for one in asks.known.values()}
     tasks: list[Json] = [
         {
             "id": f"question:{one.id}",
-            "name": name,
+            "name": names[one.id],
             "path": ["agent"],
             "error": None,
             "interrupts": [_shown(one)],
@@ -37,7 +39,8 @@ def asking(thread: Thread) -> dict[str, Json]:
         }
         for one in waiting
     ]
-    return {"next": [name], "tasks": tasks, "interrupts": [_shown(one) for one in waiting]}
+    following = list[Json](dict.fromkeys(names[one.id] for one in waiting))
+    return {"next": following, "tasks": tasks, "interrupts": [_shown(one) for one in waiting]}
 
 
 def with_questions(state: dict[str, Json], thread: Thread) -> dict[str, Json]:

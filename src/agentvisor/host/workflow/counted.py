@@ -21,6 +21,8 @@ class Counted(Enum):
     """Runs that were lost and go on in another attempt; by ending."""
     GIVEN_UP = "given_up"
     """Runs that were lost and end, their restarts being used up; by ending."""
+    EXPIRED = "expired"
+    """Interrupts that nobody answered before their deadlines; by what became of them."""
 
 
 Count = Callable[[Counted, str, int], None]

@@ -14,7 +14,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from agentvisor.core import deadlines, shed, turns
+    from agentvisor.core import asking, deadlines, shed, turns
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
@@ -56,6 +56,8 @@ _SHORTEST_TIMER_MS = 1_000
 """Temporal's servers let a shorter timer take this long all the same: the host waits instead."""
 _HOST_WAITS = "a-host-waits-short-backoffs"
 """Patch: threads of earlier versions have a timer for each backoff in their histories."""
+_ASKS_APART = "agents-ask-apart"
+"""Patch: in threads of earlier versions, a run of one agent ended what another had asked."""
 _END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
 
@@ -119,18 +121,22 @@ class ThreadWorkflow:
         """Give the default answers of what is overdue; where there is one without, all that waits is closed."""
         thread, now = self._thread, _now_ms()
         overdue = deadlines.overdue(thread, now)
-        if not overdue or thread.failure:
+        if overdue is None or thread.failure:
             return
-        asked = deadlines.asking_run(thread, overdue[0])
-        if asked is not None and all(one.terms.default_answer is not None for one in overdue):
-            spec = run_with_defaults(asked, overdue, str(workflow.uuid4()), of_graph=thread.store.interrupts.noted)
+        asked, refused = deadlines.asking_run(thread, overdue.interrupts[0]), ""
+        if asked is not None and overdue.has_defaults:
+            of_graph = {one.id for one in overdue.interrupts if asking.noted(thread.store, one.id) is not None}
+            spec = run_with_defaults(asked, overdue.interrupts, str(workflow.uuid4()), of_graph=of_graph)
             try:
                 thread.accept_run(spec_from_message(spec), now)
             except AgentVisorError as error:
-                workflow.logger.warning("no room for a default answer: %s", error.message)
+                refused = error.message
+                workflow.logger.warning("a default answer of thread %s was not accepted: %s", thread.thread_id, refused)
             else:
+                counted(Counted.EXPIRED, "answer", len(overdue.interrupts))
                 return
-        deadlines.expire(thread, overdue, now)
+        deadlines.expire(thread, overdue, now, refused=refused)
+        counted(Counted.EXPIRED, "answer_refused" if refused else "cancel", len(overdue.interrupts))
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
@@ -138,7 +144,8 @@ class ThreadWorkflow:
             return
         host_waits_ms = 0
         while not run.status.terminal:
-            active = self._thread.begin_attempt(run, _now_ms())
+            apart = run.attempts or not self._thread.changes_hands(run) or workflow.patched(_ASKS_APART)
+            active = self._thread.begin_attempt(run, _now_ms(), apart=bool(apart))
             self._show()
             follows = await self._attempt(run, active, host_waits_ms)
             if follows.step is Step.ATTACH and self._compacting:

@@ -577,6 +577,7 @@ class AgentTask(_message.Message):
     PATCH_CHAIN_FIELD_NUMBER: _builtins.int
     DEADLINE_MS_FIELD_NUMBER: _builtins.int
     FORGETS_FIELD_NUMBER: _builtins.int
+    NOTED_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     thread_id: _builtins.str
     run_id: _builtins.str
@@ -592,6 +593,8 @@ class AgentTask(_message.Message):
     """When the attempt's time budget is used up, by the host's clock."""
     forgets: _builtins.bool
     """The framework holds questions that were given up since: the runner makes it forget them."""
+    noted: _builtins.bool
+    """Terms of interrupts are noted: a runner that pauses says which of them really wait."""
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec: ...
     @_builtins.property
@@ -617,11 +620,12 @@ class AgentTask(_message.Message):
         patch_chain: _builtins.int = ...,
         deadline_ms: _builtins.int = ...,
         forgets: _builtins.bool = ...,
+        noted: _builtins.bool = ...,
         description: Global___Description | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "description", b"description", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "description", b"description", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "noted", b"noted", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -40,6 +40,7 @@ class Operation(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    STILL_WAITING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def put_blobs(self) -> Global___PutBlobs: ...
     @_builtins.property
@@ -68,6 +69,8 @@ class Operation(_message.Message):
     def report(self) -> _store_pb2.Interrupts: ...
     @_builtins.property
     def note(self) -> _store_pb2.Interrupt: ...
+    @_builtins.property
+    def still_waiting(self) -> _store_pb2.StillWaiting: ...
     def __init__(
         self,
         *,
@@ -85,12 +88,13 @@ class Operation(_message.Message):
         answer: _store_pb2.Answer | None = ...,
         report: _store_pb2.Interrupts | None = ...,
         note: _store_pb2.Interrupt | None = ...,
+        still_waiting: _store_pb2.StillWaiting | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "note", b"note", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "report", b"report", "thread_state", b"thread_state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "note", b"note", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "report", b"report", "still_waiting", b"still_waiting", "thread_state", b"thread_state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "note", b"note", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "report", b"report", "thread_state", b"thread_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "delete_for_runs", b"delete_for_runs", "effect", b"effect", "forget_effect", b"forget_effect", "kind", b"kind", "note", b"note", "project", b"project", "prune", b"prune", "put_blobs", b"put_blobs", "put_bone", b"put_bone", "put_checkpoint", b"put_checkpoint", "put_writes", b"put_writes", "report", b"report", "still_waiting", b"still_waiting", "thread_state", b"thread_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_blobs", "put_checkpoint", "put_writes", "project", "delete_for_runs", "prune", "thread_state", "put_bone", "effect", "forget_effect", "ask", "answer", "report", "note"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["put_blobs", "put_checkpoint", "put_writes", "project", "delete_for_runs", "prune", "thread_state", "put_bone", "effect", "forget_effect", "ask", "answer", "report", "note", "still_waiting"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

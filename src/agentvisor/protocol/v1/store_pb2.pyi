@@ -1271,6 +1271,7 @@ class QuestionRequest(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    STILL_WAITING_FIELD_NUMBER: _builtins.int
     read: _builtins.bool
     @_builtins.property
     def ask(self) -> Global___Question: ...
@@ -1284,6 +1285,10 @@ class QuestionRequest(_message.Message):
     def note(self) -> Global___Interrupt:
         """What the framework's own record of an interrupt, in a checkpoint's writes, has no room for."""
 
+    @_builtins.property
+    def still_waiting(self) -> Global___StillWaiting:
+        """The run is about to pause: of all that was noted, what really waits."""
+
     def __init__(
         self,
         *,
@@ -1292,16 +1297,37 @@ class QuestionRequest(_message.Message):
         answer: Global___Answer | None = ...,
         report: Global___Interrupts | None = ...,
         note: Global___Interrupt | None = ...,
+        still_waiting: Global___StillWaiting | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report", "still_waiting", b"still_waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "ask", b"ask", "kind", b"kind", "note", b"note", "read", b"read", "report", b"report", "still_waiting", b"still_waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["read", "ask", "answer", "report", "note"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["read", "ask", "answer", "report", "note", "still_waiting"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___QuestionRequest: _TypeAlias = QuestionRequest  # noqa: Y015
+
+@_typing.final
+class StillWaiting(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StillWaiting: _TypeAlias = StillWaiting  # noqa: Y015
 
 @_typing.final
 class Terms(_message.Message):
@@ -1396,12 +1422,18 @@ class Interrupts(_message.Message):
     ANSWERED_FIELD_NUMBER: _builtins.int
     CLOSED_AT_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
+    NOTED_AT_FIELD_NUMBER: _builtins.int
+    ASKS_AT_FIELD_NUMBER: _builtins.int
     takes_input: _builtins.bool
     """False: a run with new input would harm the framework's state while one waits."""
     closed_at: _builtins.str
     """The root's checkpoint under which all that a graph asks was given up, though it still shows it."""
     forgotten: _builtins.bool
     """The framework still holds what was given up: the next run makes it forget."""
+    noted_at: _builtins.str
+    """The root's checkpoint under which the notes wait; under another one they say nothing. Empty: it is not known."""
+    asks_at: _builtins.str
+    """The root's checkpoint under which the agent's graph had asked when another agent had its turn."""
     @_builtins.property
     def reported(self) -> _containers.RepeatedCompositeFieldContainer[Global___Interrupt]: ...
     @_builtins.property
@@ -1427,14 +1459,66 @@ class Interrupts(_message.Message):
         answered: _abc.Iterable[Global___Interrupt] | None = ...,
         closed_at: _builtins.str = ...,
         forgotten: _builtins.bool = ...,
+        noted_at: _builtins.str = ...,
+        asks_at: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "aside", b"aside", "closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "aside", b"aside", "asks_at", b"asks_at", "closed", b"closed", "closed_at", b"closed_at", "forgotten", b"forgotten", "noted", b"noted", "noted_at", b"noted_at", "reported", b"reported", "takes_input", b"takes_input"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Interrupts: _TypeAlias = Interrupts  # noqa: Y015
+
+@_typing.final
+class Turn(_message.Message):
+    """The agent that had a thread's last turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: _builtins.int
+    agent: _builtins.str
+    def __init__(
+        self,
+        *,
+        agent: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Turn: _TypeAlias = Turn  # noqa: Y015
+
+@_typing.final
+class AgentAsks(_message.Message):
+    """What one agent of a thread asks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: _builtins.int
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    INTERRUPTS_FIELD_NUMBER: _builtins.int
+    agent: _builtins.str
+    @_builtins.property
+    def questions(self) -> Global___Questions: ...
+    @_builtins.property
+    def interrupts(self) -> Global___Interrupts: ...
+    def __init__(
+        self,
+        *,
+        agent: _builtins.str = ...,
+        questions: Global___Questions | None = ...,
+        interrupts: Global___Interrupts | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentAsks: _TypeAlias = AgentAsks  # noqa: Y015
 
 @_typing.final
 class Question(_message.Message):

@@ -97,7 +97,7 @@ class Thread(_message.Message):
 
     @_builtins.property
     def before(self) -> Global___Before:
-        """Neither is sent to readers."""
+        """Readers are not sent it."""
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Notice]: ...
@@ -148,6 +148,8 @@ class Before(_message.Message):
     LOST_FIELD_NUMBER: _builtins.int
     PROJECTED_FIELD_NUMBER: _builtins.int
     UNPROJECTED_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     lost: _builtins.str
     """Why the run cannot be undone any more."""
@@ -177,6 +179,12 @@ class Before(_message.Message):
 
     @_builtins.property
     def unprojected(self) -> _containers.RepeatedCompositeFieldContainer[Global___CheckpointName]: ...
+    @_builtins.property
+    def turn(self) -> _store_pb2.Turn:
+        """Whose `questions` and `interrupts` those are, and what other agents asked."""
+
+    @_builtins.property
+    def others(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.AgentAsks]: ...
     def __init__(
         self,
         *,
@@ -191,10 +199,12 @@ class Before(_message.Message):
         lost: _builtins.str = ...,
         projected: _abc.Iterable[_store_pb2.Projection] | None = ...,
         unprojected: _abc.Iterable[Global___CheckpointName] | None = ...,
+        turn: _store_pb2.Turn | None = ...,
+        others: _abc.Iterable[_store_pb2.AgentAsks] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "effects", b"effects", "heads", b"heads", "interrupts", b"interrupts", "lost", b"lost", "projected", b"projected", "put", b"put", "questions", b"questions", "replaced", b"replaced", "run_id", b"run_id", "unprojected", b"unprojected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "effects", b"effects", "heads", b"heads", "interrupts", b"interrupts", "lost", b"lost", "others", b"others", "projected", b"projected", "put", b"put", "questions", b"questions", "replaced", b"replaced", "run_id", b"run_id", "turn", b"turn", "unprojected", b"unprojected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -237,6 +247,8 @@ class Store(_message.Message):
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     THREAD_STATE_CHANGES_FIELD_NUMBER: _builtins.int
     INTERRUPTS_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def checkpoints(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.CheckpointTuple]: ...
     @_builtins.property
@@ -261,6 +273,14 @@ class Store(_message.Message):
     def thread_state_changes(self) -> _store_pb2.ThreadState: ...
     @_builtins.property
     def interrupts(self) -> _store_pb2.Interrupts: ...
+    @_builtins.property
+    def turn(self) -> _store_pb2.Turn:
+        """Whose `questions` and `interrupts` are: the agent that had the last turn."""
+
+    @_builtins.property
+    def others(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.AgentAsks]:
+        """What other agents ask, which had their turns before."""
+
     def __init__(
         self,
         *,
@@ -275,10 +295,12 @@ class Store(_message.Message):
         thread_state: _abc.Iterable[_store_pb2.ThreadStateEntry] | None = ...,
         thread_state_changes: _store_pb2.ThreadState | None = ...,
         interrupts: _store_pb2.Interrupts | None = ...,
+        turn: _store_pb2.Turn | None = ...,
+        others: _abc.Iterable[_store_pb2.AgentAsks] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["interrupts", b"interrupts", "questions", b"questions", "thread_state_changes", b"thread_state_changes", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blobs", b"blobs", "bones", b"bones", "channels", b"channels", "checkpoints", b"checkpoints", "effects", b"effects", "interrupts", b"interrupts", "orphans", b"orphans", "others", b"others", "projections", b"projections", "questions", b"questions", "thread_state", b"thread_state", "thread_state_changes", b"thread_state_changes", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
