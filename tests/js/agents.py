@@ -3,7 +3,10 @@
 import time
 from typing import Any, TypedDict
 
-from langgraph.graph import START, StateGraph
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
 
@@ -30,6 +33,18 @@ def ask(state: State) -> State:
     return {"count": state.get("count", 0) + interrupt("go on?")}
 
 
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def talk(state: MessagesState) -> dict[str, Any]:
+    """Say something, then have a sum done."""
+    said = GenericFakeChatModel(messages=iter([AIMessage("hello big world")])).invoke(state["messages"])
+    call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "call_1"}
+    return {"messages": [said, AIMessage("", tool_calls=[call])]}
+
+
 def _graph(node: Any) -> StateGraph[State]:
     builder = StateGraph(State)
     builder.add_node(node)
@@ -42,5 +57,10 @@ slow = _graph(hold)
 failing = _graph(fail)
 asking = _graph(ask)
 outer = StateGraph(State)
+talking = StateGraph(MessagesState)
+talking.add_node(talk)
+talking.add_node("tools", ToolNode([add]))
+talking.add_edge(START, "talk")
+talking.add_edge("talk", "tools")
 outer.add_node("inner", _graph(count).compile())
 outer.add_edge(START, "inner")

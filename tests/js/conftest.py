@@ -8,7 +8,7 @@ import pytest
 from tests.support.dev_process import DevProcess
 
 AGENTS = Path(__file__).parent / "agents.py"
-GRAPHS = ("counting", "slow", "failing", "asking", "outer")
+GRAPHS = ("counting", "slow", "failing", "asking", "outer", "talking")
 
 
 @pytest.fixture(scope="session")

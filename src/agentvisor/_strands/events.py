@@ -15,7 +15,10 @@ from strands.types.session import encode_bytes_values
 
 Event = Mapping[str, object]
 
-MODES = frozenset({"values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug"})
+MODES = frozenset(
+    {"values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug", "tools"}
+    | {"content-blocks"}  # its messages have none: the host makes them of what they say
+)
 """Stream modes that may be asked for; the last three, which LangGraph's clients ask for, have no events here."""
 
 _NODE_EVENTS: Mapping[str, tuple[str, ...]] = {

@@ -50,6 +50,7 @@ from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.webhook_activity import WebhookActivity
@@ -112,6 +113,7 @@ async def running_host(
     peers = Peers(client, task_queue, host_id)
     feed = PeerFeed(peers, _credential(config))
     events = RunEvents(threads, streams, peers, feed)
+    news = ThreadNews(threads.busy)
     limits = _limits(config)
     _require_ports(config)
     async with AsyncExitStack() as stack:
@@ -130,6 +132,7 @@ async def running_host(
             session_idle=_seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
+            attempt_began=news.tell,
             external=external,
             max_output=config.storage.max_output,
         )
@@ -173,6 +176,7 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            news=news,
             describe=descriptions.describe,
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)

@@ -56,6 +56,7 @@ class AttemptServices:
     session_idle: float
     own_queue: str
     attempt_ended: Callable[[RunId], None]
+    attempt_began: Callable[[ThreadId], None]
     drain: Drain = field(default_factory=lambda: Drain(0.0))
     """What runs have to come to a boundary when the host is told to stop."""
     external: ExternalStorage | None = None
@@ -259,6 +260,7 @@ class LiveAttempt:
         self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
+        services.attempt_began(self.thread_id)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(
             thread_id=self.thread_id,

@@ -85,7 +85,7 @@ def _item(message: TapeItem) -> Event | Gap | Sign:
     match message.WhichOneof("kind"):
         case "event":
             one = message.event
-            return Event(one.id, one.attempt, one.mode, tuple(one.namespace), one.data)
+            return Event(one.id, one.attempt, one.mode, tuple(one.namespace), one.data, one.at_ms)
         case "gap":
             return Gap(message.gap.next_id)
         case _:

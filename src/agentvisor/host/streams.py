@@ -62,6 +62,16 @@ class RunStreams:
         self._make_room()
         tape.tell()
 
+    def kept(self, run_id: RunId) -> list[Event]:
+        """The events of the run that are kept here, as of now."""
+        tape = self._tapes.get(run_id)
+        return [] if tape is None else [one for one in tape.items if isinstance(one, Event)]
+
+    def is_whole(self, run_id: RunId) -> bool:
+        """Whether all that the run has told is here, as far as it is kept: it has ended, and no copy is under way."""
+        tape = self._tapes.get(run_id)
+        return tape is not None and tape.closed
+
     def forget(self, run_id: RunId) -> None:
         """Drop a run's events; who reads them ends."""
         tape = self._tapes.pop(run_id, None)
@@ -187,7 +197,7 @@ class RunStreams:
 
     def _number(self, tape: Tape, attempt: int, mode: str, namespace: tuple[str, ...], data: bytes) -> None:
         number = tape.next_id or tape.base or self._now()
-        self._add(tape, Event(number, attempt, mode, namespace, data))
+        self._add(tape, Event(number, attempt, mode, namespace, data, int(self._clock() * 1000)))
 
     def _add(self, tape: Tape, item: Event | Gap) -> None:
         before = tape.bytes

@@ -19,6 +19,8 @@ class Event:
     mode: str
     namespace: tuple[str, ...]
     data: bytes
+    at_ms: int = 0
+    """When it came, in milliseconds of its host's clock."""
 
     @property
     def size(self) -> int:

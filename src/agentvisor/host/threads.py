@@ -388,6 +388,10 @@ class Threads:
         except RPCError as error:
             raise Unavailable(f"Temporal could not list threads ({error.status.name}): {error.message}") from error
 
+    async def busy(self, ids: Sequence[ThreadId]) -> list[ThreadId]:
+        """Those of the threads on which a run is active, by Temporal's visibility."""
+        return await self.search(metadata={}, status="busy", ids=ids, limit=len(ids), offset=0)
+
     # --- runs ------------------------------------------------------------------------------------------------------
 
     async def start_run(

@@ -1,6 +1,8 @@
 """Agents that the tests of the API run."""
 
 import operator
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +64,26 @@ def _graph(*nodes: Any) -> StateGraph[State]:
     return builder
 
 
+def ask_too(state: State) -> State:
+    return {"log": [f"other answer {interrupt({'question': 'really?'})}"]}
+
+
+def die_once(state: State) -> State:
+    """Kill the agent's process where nobody has done so before."""
+    marker = Path(state["gate"])
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"log": ["lived"]}
+
+
 asking = _graph(work, ask)
+choosing = StateGraph(State)
+choosing.add_node(ask)
+choosing.add_node(ask_too)
+choosing.add_edge(START, "ask")
+choosing.add_edge(START, "ask_too")
+dying = _graph(work, die_once)
 asking_at_a_gate = _graph(work, ask_and_wait)
 failing = _graph(work, fail)
 waiting = _graph(work, wait)

@@ -40,6 +40,8 @@ NAMES = (
     "nested",
     "nested_later",
     "deltas",
+    "choosing",
+    "dying",
 )
 
 

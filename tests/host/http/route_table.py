@@ -7,6 +7,7 @@ A route that is not here fails test_owners_of_routes.py and test_flow_owners.py:
 - `lists(...)`: of many things those that are the caller's.
 - `makes(...)`: something new, which is the caller's.
 - `hosts(...)`: nothing that anybody owns.
+- `follows(...)`: what happens on a thread from now on: of a stranger's, nothing, as where there is none yet.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Stage = Literal["idle", "paused", "busy"]
 class Row:
     """How a route is called, and what is expected."""
 
-    kind: Literal["about", "lists", "makes", "hosts"]
+    kind: Literal["about", "lists", "makes", "hosts", "follows"]
     body: Body | None = None
     query: str = ""
     named: Things = field(default_factory=dict)
@@ -64,6 +65,10 @@ def makes(body: Body | None = None, **more: Any) -> Row:
 
 def hosts(body: Body | None = None, **more: Any) -> Row:
     return replace(Row("hosts", body, stranger=200), **more)
+
+
+def follows(body: Body | None = None, **more: Any) -> Row:
+    return Row("follows", body, **more)
 
 
 def run(agent: str = "plain", **fields: object) -> Body:
@@ -138,6 +143,11 @@ TABLE: dict[str, Row] = {
     "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
     "POST /runs/wait": makes(run(on_completion="keep")),
     "POST /runs/stream": makes(run(on_completion="keep")),
+    # the event protocol: a command that is refused is answered, too
+    "POST /threads/{thread_id}/commands": about(lambda _: {"id": 1, "method": "agent.getTree"}, stranger=200),
+    "POST /threads/{thread_id}/stream/events": follows(lambda _: {"channels": ["lifecycle", "values", "input"]}),
+    "POST /threads/{thread_id}/stream": follows(lambda _: {"channels": ["lifecycle", "values", "input"]}),
+    "WS /threads/{thread_id}/stream/events": follows(),
     # what waits for an answer
     "GET /interrupts": lists(query="limit=1000"),
     "GET /threads/{thread_id}/interrupts": about(),

@@ -238,3 +238,39 @@ async def test_a_foreign_page_is_not_even_told_what_it_may(api: httpx.AsyncClien
     )
     assert response.status_code == 400
     assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "settings, headers, answer",
+    [
+        ({}, {}, "unknown_command"),
+        ({}, {"origin": "https://evil.example"}, "permission_refused"),
+        ({"http__operator_key": "op"}, {}, "unauthenticated"),
+        ({"http__operator_key": "op"}, {"x-api-key": "op"}, "unknown_command"),
+    ],
+)
+async def test_a_threads_websocket_is_behind_the_same_check(
+    tmp_path: Path, settings: dict[str, str], headers: dict[str, str], answer: str
+) -> None:
+    config = config_in(tmp_path, http__port=free_ports(1)[0], **settings)
+    async with serving(await app_without_temporal(config), config.http):
+        url = f"ws://localhost:{config.http.port}/threads/one/stream/events"
+        connecting = websockets.connect(url, additional_headers=headers)
+        if answer == "unknown_command":
+            async with connecting as socket:
+                await socket.send('{"id": 1, "method": "nope"}')
+                assert json.loads(await socket.recv())["error"] == answer
+            return
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await connecting
+    assert refused.value.response.body is not None
+    assert json.loads(refused.value.response.body)["code"] == answer
+
+
+async def test_a_message_over_the_limit_closes_the_websocket(tmp_path: Path) -> None:
+    config = config_in(tmp_path, http__port=free_ports(1)[0], http__max_body="1000")
+    url = f"ws://localhost:{config.http.port}/threads/one/stream/events"
+    async with serving(await app_without_temporal(config), config.http), websockets.connect(url) as socket:
+        await socket.send("x" * 1001)
+        await socket.wait_closed()
+        assert socket.close_code == 1009

@@ -1,7 +1,8 @@
 """Every route, called by nobody, a stranger, the owner and the operator: what one owns does not exist for another."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,6 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
+import websockets
 import yaml
 from langgraph.types import Command
 from tests.host.http.agents import asking
@@ -209,6 +211,56 @@ async def test_what_nobody_owns_is_everybodys_or_the_operators(guarded: Host, ro
     assert (await call(guarded, "operator", route, row, things)).status_code == row.status
     for name in ("anna", "bert"):
         assert (await call(guarded, name, route, row, things)).status_code == row.stranger
+
+
+FOLLOWED = [name for name, row in TABLE.items() if row.kind == "follows" and not name.startswith("WS")]
+
+
+@pytest.mark.parametrize("route", FOLLOWED)
+async def test_of_a_strangers_thread_no_event_is_told(guarded: Host, anna: Owner, route: str) -> None:
+    things, row = await anna.have("paused"), TABLE[route]
+    path = route.partition(" ")[2].format_map(things)
+    assert row.body is not None
+    body = row.body(things)
+    async with (
+        client(guarded, "bert") as his,
+        client(guarded, "anna") as hers,
+        his.stream("POST", path, json=body) as told,
+        hers.stream("POST", path, json=body) as follows,
+    ):
+        seen = "".join([line async for line in _until(follows.aiter_lines(), "interrupted")])
+        assert things["interrupt_id"] in seen
+        assert told.status_code == 200
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(told.aiter_lines()), 1)
+
+
+async def _until(lines: AsyncIterator[str], wanted: str) -> AsyncIterator[str]:
+    async for line in lines:
+        yield line
+        if f'"{wanted}"' in line:
+            return
+
+
+async def test_a_strangers_websocket_neither_tells_nor_does_anything(
+    guarded: Host, anna: Owner, paused: dict[str, str]
+) -> None:
+    before = await anna.seen(paused)
+    place = f"{guarded.url.replace('http', 'ws')}/threads/{paused['thread_id']}/stream/events"
+    async with websockets.connect(place, additional_headers={"X-Api-Key": KEYS["bert"]}) as socket:
+        replies = []
+        for number, (method, params) in enumerate(
+            (
+                ("subscription.subscribe", {"channels": ["lifecycle", "values", "input"]}),
+                ("agent.getTree", {}),
+                ("run.start", {"assistant_id": "plain", "input": {}}),
+                ("input.respond", {"interrupt_id": paused["interrupt_id"], "response": "yes"}),
+            )
+        ):
+            await socket.send(json.dumps({"id": number, "method": method, "params": params}))
+            replies.append(json.loads(await socket.recv()))
+    assert [one.get("error") for one in replies] == [None, "no_such_run", "no_such_run", "no_such_run"]
+    assert await anna.seen(paused) == before
 
 
 RUNS = [name for name, row in TABLE.items() if "{run_id}" in name and row.kind == "about"]

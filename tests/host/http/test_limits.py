@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -123,9 +124,14 @@ async def _conversation(url: str, parts: list[bytes], *, then: bytes = b"") -> b
             await asyncio.sleep(0.02)
 
     dripping = asyncio.create_task(drip())
+    said = b""
     try:
         async with asyncio.timeout(10):
-            return await reader.read()
+            # What is still dripped at a connection that was closed resets it: what was said before has been read.
+            with suppress(ConnectionResetError):
+                while part := await reader.read(65536):
+                    said += part
+            return said
     finally:
         dripping.cancel()
         await asyncio.gather(dripping, return_exceptions=True)

@@ -35,8 +35,8 @@ from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, unfin
 from agentvisor.protocol.metadata import Json
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
-MODES = {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug"}
-"""What a caller may ask for. Of custom, tasks, checkpoints and debug ADK has nothing to tell."""
+MODES = {"values", "updates", "messages", "custom", "tasks", "checkpoints", "debug", "tools", "content-blocks"}
+"""What a caller may ask for. Of custom, tasks, checkpoints, debug, tools and content blocks ADK has nothing to tell."""
 
 USER = "user"
 """Whose the session is, where the caller's configuration does not say (configurable.user_id)."""

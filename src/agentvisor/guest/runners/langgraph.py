@@ -19,6 +19,7 @@ from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
+from agentvisor.guest.runners.langgraph_blocks import CONTENT_BLOCKS, with_content_blocks
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_events import EVENTS, debug_shown, with_events
@@ -38,6 +39,7 @@ MODES = {
     "checkpoints": "checkpoints",
     "debug": "debug",
     "events": EVENTS,
+    "tools": "tools",
 }
 """A caller's stream mode -> pregel's."""
 
@@ -50,7 +52,7 @@ Event = tuple[tuple[str, ...], str, object]
 
 def run_graph(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:
     """Run the graph on the run's thread; COMPLETED, or PAUSED where it stopped at an interrupt."""
-    unknown = [mode for mode in task.spec.stream_modes if mode not in MODES]
+    unknown = [mode for mode in task.spec.stream_modes if mode not in MODES and mode != CONTENT_BLOCKS]
     if unknown:
         raise InvalidInput(f"stream mode {unknown[0]!r} is not known: use {', '.join(MODES)}")
     return cancellation.run(_Run(task, channel).run(agent))
@@ -63,7 +65,8 @@ class _Run:
         self._channel = channel
         self._events = Events(channel)
         self._backlog = Backlog()
-        self._asked = list(dict.fromkeys(task.spec.stream_modes))
+        self._asked = [mode for mode in dict.fromkeys(task.spec.stream_modes) if mode != CONTENT_BLOCKS]
+        self._content_blocks = CONTENT_BLOCKS in task.spec.stream_modes
         self._paused = False
         self._values: object = None
 
@@ -143,6 +146,8 @@ class _Run:
             self._take_of_root(mode, payload)
         if namespace and not self._spec.stream_subgraphs:
             return
+        if mode == "messages" and self._content_blocks:
+            payload = with_content_blocks(payload)
         for asked in self._asked:
             if MODES[asked] == mode:
                 self._events.send(asked, namespace, to_json(debug_shown(payload) if mode == "debug" else payload))

@@ -15,6 +15,7 @@ from agentvisor.host.http import (
     assistants,
     assistants_graph,
     errors,
+    event_protocol,
     interrupts,
     meta,
     metrics,
@@ -35,6 +36,7 @@ from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
 
 HEARTBEAT = 5.0
@@ -55,6 +57,7 @@ def create_app(
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
     heartbeat: float = HEARTBEAT,
+    news: ThreadNews | None = None,
     describe: Describe = without_guests,
 ) -> FastAPI:
     """The API of one host.
@@ -70,6 +73,7 @@ def create_app(
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
+        news: says when a run begins on a thread; none: only of runs that are accepted here.
         describe: what an agent is, as its own code says.
     """
     afterwards = Afterwards()
@@ -85,12 +89,13 @@ def create_app(
         afterwards=afterwards,
         stopping=stopping,
         heartbeat=heartbeat,
+        news=news or ThreadNews(),
         describe=describe,
     )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with afterwards.running():
+        async with afterwards.running(), services.news.asking():
             yield
 
     app = FastAPI(
@@ -117,6 +122,7 @@ def create_app(
         runs_cancel,
         stateless,
         interrupts,
+        event_protocol,
     )
     for one in routes:
         app.include_router(one.router)

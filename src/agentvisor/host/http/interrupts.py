@@ -104,8 +104,18 @@ async def abandon_interrupts(thread_id: ThreadInPath, services: Served) -> JsonR
 async def _answer(
     services: Services, thread_id: ThreadId, body: AnswerRun, answers: dict[str, JsonValue]
 ) -> JsonResponse:
-    """Start the run, as the one that asked: with its agent, config and context."""
+    """Start the run, as the one that asked."""
+    started = await start(services, await answering(services, thread_id, body, Command(resume=answers)), thread_id)
+    return JsonResponse(run_json(thread_id, started.run), headers=started.headers())
+
+
+async def answering(services: Services, thread_id: ThreadId, body: AnswerRun, command: Command) -> RunCreate:
+    """The run that brings answers, by id, as the run that asked: with its agent, config and context.
+
+    `Conflict` where one of them is for what does not wait.
+    """
     found = await look(services, thread_id)
+    answers = cast("JsonObject", command.resume)
     for one in answers:
         if one not in found.open:
             raise not_waiting(found, one)
@@ -122,13 +132,10 @@ async def _answer(
         if config is None and asked.config:
             config = cast("JsonObject | None", decode(without_checkpoint(asked.config), "config"))
         context = context if context is not None else decode(asked.context, "context") if asked.context else None
-    assistant_id = body.assistant_id or agent_of(found.thread, found.open[next(iter(answers))]) or ""
-    run = RunCreate(
-        assistant_id=assistant_id,
-        command=Command(resume=answers),
+    return RunCreate(
+        assistant_id=body.assistant_id or agent_of(found.thread, found.open[next(iter(answers))]) or "",
+        command=command,
         config=config,
         context=context,
         metadata=body.metadata,
     )
-    started = await start(services, run, thread_id)
-    return JsonResponse(run_json(thread_id, started.run), headers=started.headers())

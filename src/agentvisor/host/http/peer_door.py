@@ -99,7 +99,14 @@ class PeerDoor:
 def _framed(item: Event | Gap) -> bytes:
     if isinstance(item, Gap):
         return frame(TapeItem(gap=TapeGap(next_id=item.next_id)).SerializeToString())
-    event = TapeEvent(id=item.id, attempt=item.attempt, mode=item.mode, namespace=item.namespace, data=item.data)
+    event = TapeEvent(
+        id=item.id,
+        attempt=item.attempt,
+        mode=item.mode,
+        namespace=item.namespace,
+        data=item.data,
+        at_ms=item.at_ms,
+    )
     return frame(TapeItem(event=event).SerializeToString())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from agentvisor.core.answering import CHANGED
@@ -43,17 +43,29 @@ class Started:
         return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
 
 
-async def start(services: Services, body: RunCreate, thread_id: ThreadId, *, stateless: bool = False) -> Started:
-    """Record the run. Nothing is created where the request is refused."""
+async def start(
+    services: Services,
+    body: RunCreate,
+    thread_id: ThreadId,
+    *,
+    stateless: bool = False,
+    also_stream: Collection[str] = (),
+) -> Started:
+    """Record the run. Nothing is created where the request is refused.
+
+    `also_stream`: what its agent sends beside the modes that the body names.
+    """
     agent = agent_of(services, body.assistant_id)
     check(body, None if stateless else thread_id)
     if body.webhook is not None:
         await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
     spec = spec_of(body, agent, services.config)
+    spec.stream_modes[:] = sorted({*spec.stream_modes, *also_stream})
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
     thread_metadata = {"graph_id": agent, "assistant_id": assistant_id(agent)}
     create = stateless or body.if_not_exists == "create"
     recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
+    services.news.tell(thread_id)
     # The thread answers without the run's input: the caller is shown the run as it was asked for.
     run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
     leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None

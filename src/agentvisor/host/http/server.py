@@ -38,6 +38,7 @@ async def serving(app: ASGIApp, http: HttpConfig) -> AsyncGenerator[None]:
         log_config=None,
         access_log=False,
         lifespan="on",
+        ws="websockets-sansio",
         timeout_graceful_shutdown=_STOP_SECONDS,
         http=protocol,
         h11_max_incomplete_event_size=incomplete,

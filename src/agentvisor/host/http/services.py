@@ -22,6 +22,7 @@ from agentvisor.host.http.stream_counts import StreamCounts
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
+from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2 import Description
@@ -114,6 +115,8 @@ class Services:
     """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
+    news: ThreadNews = field(default_factory=ThreadNews)
+    """Says when a run begins on a thread."""
 
     @property
     def prune(self) -> Prune:
@@ -136,8 +139,11 @@ class Services:
         )
 
 
-def _services(connection: HTTPConnection) -> Services:
-    """Bound to the caller; a request that came by no check has none, and gets nothing."""
+async def _services(connection: HTTPConnection) -> Services:
+    """Bound to the caller; a request that came by no check has none, and gets nothing.
+
+    A coroutine: FastAPI takes plain functions to a thread, and connections would overtake each other there.
+    """
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")

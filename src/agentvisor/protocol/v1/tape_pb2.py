@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!agentvisor/protocol/v1/tape.proto\x12\x16\x61gentvisor.protocol.v1\"\xaa\x01\n\x08TapeItem\x12\x32\n\x05\x65vent\x18\x01 \x01(\x0b\x32!.agentvisor.protocol.v1.TapeEventH\x00\x12.\n\x03gap\x18\x02 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.TapeGapH\x00\x12\x32\n\x05state\x18\x03 \x01(\x0b\x32!.agentvisor.protocol.v1.TapeStateH\x00\x42\x06\n\x04kind\"W\n\tTapeEvent\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x03(\t\x12\x0c\n\x04\x64\x61ta\x18\x05 \x01(\x0c\"\x1a\n\x07TapeGap\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\"<\n\tTapeState\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!agentvisor/protocol/v1/tape.proto\x12\x16\x61gentvisor.protocol.v1\"\xaa\x01\n\x08TapeItem\x12\x32\n\x05\x65vent\x18\x01 \x01(\x0b\x32!.agentvisor.protocol.v1.TapeEventH\x00\x12.\n\x03gap\x18\x02 \x01(\x0b\x32\x1f.agentvisor.protocol.v1.TapeGapH\x00\x12\x32\n\x05state\x18\x03 \x01(\x0b\x32!.agentvisor.protocol.v1.TapeStateH\x00\x42\x06\n\x04kind\"f\n\tTapeEvent\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x11\n\tnamespace\x18\x04 \x03(\t\x12\x0c\n\x04\x64\x61ta\x18\x05 \x01(\x0c\x12\r\n\x05\x61t_ms\x18\x06 \x01(\x03\"\x1a\n\x07TapeGap\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\"<\n\tTapeState\x12\x0f\n\x07next_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\r\n\x05\x65nded\x18\x03 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TAPEITEM']._serialized_start=62
   _globals['_TAPEITEM']._serialized_end=232
   _globals['_TAPEEVENT']._serialized_start=234
-  _globals['_TAPEEVENT']._serialized_end=321
-  _globals['_TAPEGAP']._serialized_start=323
-  _globals['_TAPEGAP']._serialized_end=349
-  _globals['_TAPESTATE']._serialized_start=351
-  _globals['_TAPESTATE']._serialized_end=411
+  _globals['_TAPEEVENT']._serialized_end=336
+  _globals['_TAPEGAP']._serialized_start=338
+  _globals['_TAPEGAP']._serialized_end=364
+  _globals['_TAPESTATE']._serialized_start=366
+  _globals['_TAPESTATE']._serialized_end=426
 # @@protoc_insertion_point(module_scope)

@@ -57,11 +57,14 @@ class TapeEvent(_message.Message):
     MODE_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     attempt: _builtins.int
     mode: _builtins.str
     data: _builtins.bytes
     """JSON."""
+    at_ms: _builtins.int
+    """When it came, milliseconds of that host's clock."""
     @_builtins.property
     def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -72,10 +75,11 @@ class TapeEvent(_message.Message):
         mode: _builtins.str = ...,
         namespace: _abc.Iterable[_builtins.str] | None = ...,
         data: _builtins.bytes = ...,
+        at_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "data", b"data", "id", b"id", "mode", b"mode", "namespace", b"namespace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "attempt", b"attempt", "data", b"data", "id", b"id", "mode", b"mode", "namespace", b"namespace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
