@@ -18,7 +18,7 @@ NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.insta
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture clean
+.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load clean
 
 help:
 	@echo "make setup    create .venv, .venv-crewai (1 GB) and .venv-oracle, with all that developing needs"
@@ -32,6 +32,7 @@ help:
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
 	@echo "make bench-recovery  seconds from a loss to the first line of the next attempt"
+	@echo "make load     200 streams and 500 threads at a time on one host, then on two: nothing is lost, memory is compared"
 	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
@@ -136,6 +137,9 @@ bench: $(STAMP)
 
 bench-recovery: $(STAMP)
 	$(BIN)/python benchmarks/recovery_time.py
+
+load: $(STAMP)
+	$(BIN)/python benchmarks/load.py
 
 # How long, and which mix of kills.
 MINUTES ?= 10

@@ -29,6 +29,7 @@ TEMPORAL_ROOMS = [
     "temporal_server",
     "temporal_client",
     "capacity",
+    "peers",
     "webhook_activity",
     "app",
 ]

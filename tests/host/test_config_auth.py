@@ -22,9 +22,21 @@ def key(**other: object) -> dict[str, object]:
 def test_any_way_to_show_who_one_is_lets_a_host_listen_beyond_loopback(
     tmp_path: Path, http: dict[str, Any], section: str
 ) -> None:
-    content: dict[str, Any] = {"http": http}
+    content: dict[str, Any] = {"http": {**http, "peer_key": "p"}}
     content.setdefault(section, {})["host"] = "0.0.0.0"
     assert load(tmp_path, content).http.needs_key
+
+
+@pytest.mark.parametrize("http", [{"api_keys": [key()]}, {"jwt": JWT}])
+def test_a_host_that_others_reach_has_a_key_to_know_its_peers_by(tmp_path: Path, http: dict[str, Any]) -> None:
+    assert "http.peer_key" in refused(tmp_path, {"http": {**http, "host": "0.0.0.0"}})
+    # That of the operator will do.
+    assert load(tmp_path, {"http": {**http, "host": "0.0.0.0", "operator_key": "o"}}).http.peer_key is None
+
+
+@pytest.mark.parametrize("address", ["http://a:1", "a", "a:b", "a:1/x", "a b:1", "u@a:1", ""])
+def test_what_is_no_address_of_a_peer_is_refused(tmp_path: Path, address: str) -> None:
+    assert "host:port" in refused(tmp_path, {"http": {"peer_address": address}})
 
 
 @pytest.mark.parametrize("http", [{}, {"api_keys": []}, {"jwt": {}}, {"jwt": {"owner_claim": "email"}}])

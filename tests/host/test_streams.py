@@ -167,3 +167,89 @@ async def test_a_reader_of_a_forgotten_run_ends() -> None:
     await asyncio.sleep(0)
     subject.forget(RUN)
     assert await reading == []
+
+
+async def numbers(subject: RunStreams, after: int | None = None) -> list[int | str]:
+    return [one.id if isinstance(one, Event) else "gap" async for one in subject.subscribe(RUN, after)]
+
+
+async def copied(source: RunStreams, into: RunStreams, after: int | None = None) -> None:
+    async for one in source.subscribe(RUN, after):
+        into.take(RUN, one)
+
+
+async def test_a_copy_has_the_same_numbers_and_takes_nothing_twice() -> None:
+    source, copy = streams(), streams()
+    source.attempt_started(RUN, 1, 1_000)
+    publish(source, *"abc")
+    source.close(RUN)
+    copy.follow(RUN)
+    await copied(source, copy)
+    await copied(source, copy)
+    copy.close(RUN)
+    assert await numbers(copy) == await numbers(source) == [1_000_001, 1_000_002, 1_000_003, 1_000_004]
+
+
+async def test_an_attempt_elsewhere_goes_on_in_number_where_it_took_over() -> None:
+    first, second = streams(), streams()
+    first.attempt_started(RUN, 1, 1_000)
+    publish(first, *"ab")
+    second.attempt_started(RUN, 2, 2_000, takes_over=True)
+    publish(second, "c", attempt=2)
+    first.superseded(RUN, 2)
+    publish(first, "late", attempt=1)
+    first.close(RUN)
+    await copied(first, second)
+    second.taken_over(RUN, whole=True)
+    publish(second, "d", attempt=2)
+    second.close(RUN)
+    assert await read(second.subscribe(RUN, None)) == [
+        '{"run_id":"run","attempt":1}', "a", "b", '{"run_id":"run","attempt":2}', "c", "d",
+    ]  # fmt: skip
+    found = await numbers(second)
+    assert found == list(range(1_000_001, 1_000_007))
+    assert await numbers(second, 1_000_003) == found[3:]
+
+
+async def test_an_attempt_that_could_not_take_over_counts_from_higher_and_says_that_something_is_missing() -> None:
+    alone = streams()
+    alone.attempt_started(RUN, 2, 2_000, takes_over=True)
+    publish(alone, "c", attempt=2)
+    alone.taken_over(RUN, whole=False)
+    alone.close(RUN)
+    # Who has seen something of the attempt before has missed something; who has seen nothing begins here.
+    assert await numbers(alone, 1_000_003) == ["gap", 2_000_001, 2_000_002]
+    assert await numbers(alone) == [2_000_001, 2_000_002]
+    # The gap has a number of its own: who was told of it is not told again.
+    assert await numbers(alone, 2_000_000) == [2_000_001, 2_000_002]
+
+
+async def test_who_is_ahead_of_a_copy_waits_until_it_has_come() -> None:
+    source, copy = streams(), streams()
+    source.attempt_started(RUN, 1, 1_000)
+    publish(source, *"abc")
+    source.close(RUN)
+    copy.follow(RUN)
+    reading = asyncio.create_task(numbers(copy, 1_000_003))
+    await asyncio.sleep(0)
+    await copied(source, copy)
+    copy.close(RUN)
+    assert await reading == [1_000_004]
+
+
+async def test_what_a_lost_host_had_is_a_gap_at_the_end() -> None:
+    copy = streams()
+    copy.follow(RUN)
+    copy.take(RUN, Event(7, 1, "custom", (), b"a"))
+    copy.lost(RUN)
+    copy.close(RUN)
+    assert await read(copy.subscribe(RUN, None)) == ["a", "gap"]
+    assert await read(copy.subscribe(RUN, 7)) == ["gap"]
+
+
+async def test_events_that_wait_too_long_for_their_numbers_are_not_held_without_a_bound() -> None:
+    subject = streams(events=3)
+    subject.attempt_started(RUN, 2, 2_000, takes_over=True)
+    publish(subject, *"abcdef", attempt=2)
+    subject.close(RUN)
+    assert await read(subject.subscribe(RUN, None)) == ["d", "e", "f"]

@@ -38,7 +38,12 @@ async def transcripts(url: str, folder: Path, names: Iterable[str] = ()) -> Tran
 
 async def _told(name: str, url: str, folder: Path) -> dict[str, Any]:
     folder.mkdir()
-    async with get_client(url=url) as client, httpx.AsyncClient(base_url=url, timeout=30) as http:
+    # A connection each: after an error of its own the LangGraph server closes one, and whoever reuses it meets that.
+    alone = {"Connection": "close"}
+    async with (
+        get_client(url=url, headers=alone) as client,
+        httpx.AsyncClient(base_url=url, timeout=30, headers=alone) as http,
+    ):
         conversation = Conversation(client, http, folder, f"m{uuid4().hex[:12]}")
         try:
             async with asyncio.timeout(_SECONDS):

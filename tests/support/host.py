@@ -22,6 +22,7 @@ from agentvisor.host.guests import Guests
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.sessions import Sessions
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
@@ -154,10 +155,12 @@ async def engine_host(
         knobs.compact_updates,
     )
     threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE), external)
+    streams = RunStreams()
     services = AttemptServices(
         reader=ThreadReader(client),
         guests=cast("Guests", guests),
-        streams=RunStreams(),
+        streams=streams,
+        events=RunEvents(threads, streams),
         limits=StoreLimits(1_500_000, MAX_VALUE, knobs.max_state, max_effects=knobs.max_effects),
         stop_grace=1,
         session_idle=knobs.session_idle,
@@ -183,7 +186,9 @@ async def engine_host(
         timeout_ms=86_400_000,
     )
     if role is Role.ALL:
-        polling = workers(client, attempts, capacity, task_queue=queue, own_queue=own_queue, stop_grace=0.2)
+        polling = workers(
+            client, attempts, capacity, task_queue=queue, own_queue=own_queue, identity=name, stop_grace=0.2
+        )
     elif role is Role.WORKFLOWS:
         polling = _polling(
             Worker(client, task_queue=queue, workflows=[ThreadWorkflow], workflow_runner=workflow_runner())

@@ -33,16 +33,21 @@ from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
+from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.http.services import services_of
 from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.items import ItemLimits, Items
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
+from agentvisor.host.peer_credential import PeerCredential, peer_key
+from agentvisor.host.peer_feed import PeerFeed
+from agentvisor.host.peers import Peers, address_of, identity_of, queue_of
 from agentvisor.host.ports import Port, require_free
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.host.run_activity import Attempts
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
@@ -62,6 +67,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.ho
 
 _STORAGE_GRACE = 2.0
 """Seconds that a host which stops gives to deletions in external storage; what is left of them is swept later."""
+
+
+_TAPES_GRACE = 3.0
+"""Seconds that a host which has given its runs back still answers for their events; another takes them at its start."""
 
 
 _WARM_SECONDS = 60.0
@@ -103,23 +112,28 @@ async def running_host(
     drain = drain or Drain(0.0)
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
-    own_queue = f"{task_queue}:{host_id}"
+    own_queue = queue_of(task_queue, host_id)
     external = open_external(config.storage)
     threads = Threads(client, _defaults(config), external)
     shelves = Shelves(client, _shelf_defaults(config))
     items = Items(shelves, _item_limits(config))
     streams = RunStreams()
+    peers = Peers(client, task_queue, host_id)
+    feed = PeerFeed(peers, _credential(config))
+    events = RunEvents(threads, streams, peers, feed)
     news = ThreadNews(threads.busy)
     limits = _limits(config)
     _require_ports(config)
     async with AsyncExitStack() as stack:
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
+        stack.push_async_callback(feed.close)
         guests = await stack.enter_async_context(Guests(config, sandbox))
         services = AttemptServices(
             reader=ThreadReader(client),
             guests=guests,
             streams=streams,
+            events=events,
             limits=limits,
             stop_grace=stop_grace,
             drain=drain,
@@ -139,7 +153,15 @@ async def running_host(
         await stack.enter_async_context(
             shelf_worker(client, Eraser(client, shelves), task_queue=_shelf_defaults(config).task_queue)
         )
-        polling = workers(client, attempts, capacity, task_queue=task_queue, own_queue=own_queue, stop_grace=stop_grace)
+        polling = workers(
+            client,
+            attempts,
+            capacity,
+            task_queue=task_queue,
+            own_queue=own_queue,
+            identity=identity_of(host_id, _address(config)),
+            stop_grace=stop_grace,
+        )
         stop_taking = await stack.enter_async_context(polling)
         sessions = Sessions(
             threads,
@@ -160,6 +182,7 @@ async def running_host(
         app = create_app(
             threads,
             streams,
+            events,
             config,
             outside=sessions,
             items=items,
@@ -173,11 +196,13 @@ async def running_host(
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
         await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
-        await stack.enter_async_context(serving(app, config.http))
+        door = PeerDoor(app, streams, _credential(config), host_id, _address(config))
+        await stack.enter_async_context(serving(door, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         _settle()
+        stack.push_async_callback(_until_taken, streams, peers, drain)
         # First of all at the end: clients are answered, and runs' tokens taken, until the last run was given back.
         stack.push_async_callback(_give_back, attempts, stop_taking, 2 * stop_grace + 2)
         yield Host(url, grpc_address, host_id, threads, guests, attempts)
@@ -189,6 +214,14 @@ async def _give_back(attempts: Attempts, stop_taking: Callable[[], Awaitable[Non
     async with asyncio.TaskGroup() as both:
         both.create_task(_awaited(stop_taking))
         both.create_task(attempts.stop(grace))
+
+
+async def _until_taken(streams: RunStreams, peers: Peers, drain: Drain) -> None:
+    """Let the hosts that go on with this one's runs have what their readers may not have seen."""
+    if drain.seconds and await peers.any_other():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TAPES_GRACE):
+                await streams.until_taken()
 
 
 async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
@@ -355,6 +388,21 @@ def _stopper(task: asyncio.Task[None], drain: Drain) -> Callable[[], None]:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _credential(config: Config) -> PeerCredential:
+    key = config.http.peer_key
+    return PeerCredential(peer_key(None if key is None else key.get_secret_value(), _key(config)))
+
+
+def _address(config: Config) -> str:
+    http = config.http
+    return http.peer_address or address_of(http.host, http.port, config.temporal.address)
+
+
+def _key(config: Config) -> str | None:
+    key = config.http.operator_key
+    return None if key is None else key.get_secret_value()
 
 
 def _seconds(duration: timedelta) -> float:

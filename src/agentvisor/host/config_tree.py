@@ -161,6 +161,19 @@ class HttpConfig(Section):
         "When not set: all where keys are needed, else this machine's, LangGraph Studio and agent-chat-ui.",
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+    max_streams: int = Field(
+        default=1000, ge=1, description="Streams that one key holds open on one host; past it, 429."
+    )
+    peer_key: SecretStr | None = Field(
+        default=None,
+        description="Key by which the hosts of a deployment know each other, the same on all of them; made of the "
+        "operator_key when not set. Needed to listen beyond loopback.",
+    )
+    peer_address: str | None = Field(
+        default=None,
+        description="host:port at which the other hosts reach this one; when not set, `host` and `port`, and this "
+        "machine's own address where it listens on all.",
+    )
     max_url: Size = Field(default=16 * KIB, ge=1 * KIB, le=1 * MIB, description="Longest URL of a request.")
     max_headers: Size = Field(
         default=32 * KIB, ge=4 * KIB, le=1 * MIB, description="Size of all headers of a request together."
@@ -203,7 +216,14 @@ class HttpConfig(Section):
             )
         return self
 
-    @field_validator("operator_key")
+    @field_validator("peer_address")
+    @classmethod
+    def _is_an_address(cls, address: str | None) -> str | None:
+        if address is not None and not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}", address):
+            raise ValueError(f"{address!r} is no address of a host: write host:port, without http://")
+        return address
+
+    @field_validator("operator_key", "peer_key")
     @classmethod
     def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and not _KEY.fullmatch(key.get_secret_value()):
@@ -365,6 +385,16 @@ class Config(Section):
                     f"{section}.host {host} lets other machines in, and that needs a key: set http.operator_key "
                     "(AGENTVISOR_HTTP_OPERATOR_KEY), http.api_keys or http.jwt, or listen on 127.0.0.1"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _peers_know_each_other(self) -> Self:
+        http = self.http
+        if http.peer_key is None and http.operator_key is None and not is_loopback(http.host):
+            raise ValueError(
+                f"http.host {http.host} lets other machines in, and hosts need a key to know each other: set "
+                "http.peer_key (AGENTVISOR_HTTP_PEER_KEY) to a secret that all hosts of the deployment share"
+            )
         return self
 
     @model_validator(mode="after")

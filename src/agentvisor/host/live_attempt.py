@@ -35,6 +35,7 @@ from agentvisor.host.held_log import HeldLog
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
 from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol.errors import to_error
@@ -56,6 +57,7 @@ class AttemptServices:
     reader: ThreadReader
     guests: Guests
     streams: RunStreams
+    events: RunEvents
     limits: StoreLimits
     stop_grace: float
     session_idle: float
@@ -99,6 +101,7 @@ class LiveAttempt:
     async def run(self) -> None:
         """The attempt, from its token to its report."""
         committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
+        close: journal_pb2.AttemptClose | None = None
         try:
             close = await self._until_close()
             if close is not None and close.traceback:
@@ -111,7 +114,7 @@ class LiveAttempt:
                 ending = run_pb2.Ending.Name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
                 ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
-                if not self.stopping.is_set():
+                if close.ending != run_pb2.ENDING_HOST_STOPPED:
                     await self._end_stream()
             else:
                 self._log.warning("attempt_fenced")
@@ -125,6 +128,8 @@ class LiveAttempt:
             if isinstance(defect, Exception):
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
+            given_back = close is not None and close.ending == run_pb2.ENDING_HOST_STOPPED
+            self._services.streams.attempt_over(self.id.run_id, self.id.attempt, given_back=given_back)
             if self._objects is not None:
                 self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
@@ -152,7 +157,11 @@ class LiveAttempt:
             if run.is_session:
                 return await self._hold_session()
             asked = thread.store.interrupts
-            return await self._back_off() or await self._run_agent(spec, deadline_ms, asked)
+            close = await self._back_off()
+            if close is not None:
+                return close
+            async with self._services.events.beginning(self.thread_id, run):
+                return await self._run_agent(spec, deadline_ms, asked)
         except Fenced:
             return None
         except NotFound:
@@ -260,7 +269,6 @@ class LiveAttempt:
         self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
-        services.streams.attempt_started(self.id.run_id, self.id.attempt)
         services.attempt_began(self.thread_id)
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(

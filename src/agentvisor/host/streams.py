@@ -1,18 +1,22 @@
-"""Events of the runs that live on this host, kept for a while so that a reader who was cut off goes on where it was.
+"""Events of runs, kept on this host for a while so that a reader who was cut off goes on where it was.
 
-A run's events are numbered, and the numbers grow across hosts, too: a host numbers from its clock on. A reader asks for
-what comes after a number, and is told where that is gone. One event loop; nothing here waits for a reader.
+A tape holds the events of a run that lives here, or a copy of what another host's tape holds (run_events.py): the same
+events have the same numbers everywhere, and the numbers of a run only grow, whatever host its attempts live on. A
+reader asks for what comes after a number, and is told where that is gone. One event loop; nothing here waits for a
+reader.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Sequence
 from time import time
 
 from agentvisor.core.ids import RunId
+from agentvisor.host.tape import Event, Gap, StreamLimits, Tape
+
+__all__ = ["ALL", "METADATA", "Event", "Gap", "RunStreams", "StreamLimits"]
 
 METADATA = "metadata"
 """The mode of the event that says which attempt begins."""
@@ -20,114 +24,33 @@ METADATA = "metadata"
 ALL = -1
 """Number before every event."""
 
-_OVERHEAD = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event as the agent's process sent it; `data` is JSON."""
-
-    id: int
-    attempt: int
-    mode: str
-    namespace: tuple[str, ...]
-    data: bytes
-    at_ms: int = 0
-    """When it came, in milliseconds of its host's clock."""
-
-    @property
-    def size(self) -> int:
-        return len(self.data) + _OVERHEAD
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Events that the reader has not seen are no longer kept, or were another host's."""
-
-    next_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class StreamLimits:
-    """How much is kept: of one run, and in all."""
-
-    events: int = 10_000
-    bytes: int = 16 * 1024 * 1024
-    total_bytes: int = 128 * 1024 * 1024
-    ended_runs: int = 256
-    runs: int = 10_000
-
-
-@dataclass(slots=True)
-class _Tape:
-    """A run's latest events."""
-
-    next_id: int
-    first_id: int
-    events: deque[Event] = field(default_factory=deque[Event])
-    bytes: int = 0
-    attempt: int = 0
-    closed: bool = False
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def tell(self) -> None:
-        # Each reader holds the event that it waits for: a new one for those who come later.
-        self.news.set()
-        self.news = asyncio.Event()
-
-    def drop_oldest(self) -> int:
-        dropped = self.events.popleft()
-        self.first_id = dropped.id + 1
-        self.bytes -= dropped.size
-        return dropped.size
-
 
 class RunStreams:
-    """The tapes of this host's runs."""
+    """The tapes of this host."""
 
     def __init__(self, limits: StreamLimits | None = None, clock: Callable[[], float] = time) -> None:
         self._limits = limits or StreamLimits()
         self._clock = clock
-        self._tapes: OrderedDict[RunId, _Tape] = OrderedDict()
+        self._tapes: OrderedDict[RunId, Tape] = OrderedDict()
         self._bytes = 0
+        self._given_back: dict[RunId, asyncio.Event] = {}
 
-    def open(self, run_id: RunId) -> None:
+    # --- tapes -----------------------------------------------------------------------------------------------------
+
+    def open(self, run_id: RunId) -> Tape:
         """A run was accepted or started here, or somebody waits for its events; more than once is fine."""
-        if run_id in self._tapes:
-            return
-        first = int(self._clock() * 1_000_000)
-        self._tapes[run_id] = _Tape(next_id=first, first_id=first)
-        if len(self._tapes) > self._limits.runs:
-            # Runs that other hosts took leave empty tapes.
-            quiet = (known for known, tape in self._tapes.items() if not tape.events and known != run_id)
-            self.forget(next(quiet, next(iter(self._tapes))))
-
-    def publish(self, run_id: RunId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
-        """Add an event. Never blocks: what is over the limits falls off the tape's other end."""
-        self.open(run_id)
         tape = self._tapes.get(run_id)
-        if tape is None or tape.closed or attempt < tape.attempt:
-            return  # an attempt that lost its run still talks
-        self._tapes.move_to_end(run_id)
-        event = Event(tape.next_id, attempt, mode, tuple(namespace), data, int(self._clock() * 1000))
-        tape.next_id += 1
-        tape.events.append(event)
-        tape.bytes += event.size
-        self._bytes += event.size
-        while len(tape.events) > self._limits.events or tape.bytes > self._limits.bytes:
-            self._bytes -= tape.drop_oldest()
-        if self._bytes > self._limits.total_bytes:
-            self._make_room()
-        tape.tell()
+        if tape is None:
+            tape = self._tapes[run_id] = Tape()
+            if len(self._tapes) > self._limits.runs:
+                # Runs that other hosts took leave empty tapes.
+                quiet = (known for known, one in self._tapes.items() if not one.items and known != run_id)
+                self.forget(next(quiet, next(iter(self._tapes))))
+        return tape
 
-    def attempt_started(self, run_id: RunId, attempt: int) -> None:
-        """An attempt begins; its metadata event comes once."""
-        self.open(run_id)
-        tape = self._tapes.get(run_id)
-        if tape is not None and attempt > tape.attempt:
-            tape.attempt = attempt
-            data = b'{"run_id":"%s","attempt":%d}' % (run_id.encode(), attempt)
-            self.publish(run_id, attempt, METADATA, (), data)
+    def get(self, run_id: RunId) -> Tape | None:
+        """A run's tape; None where this host has none."""
+        return self._tapes.get(run_id)
 
     def close(self, run_id: RunId) -> None:
         """The run has ended, durably: readers end after what is left."""
@@ -142,12 +65,12 @@ class RunStreams:
     def kept(self, run_id: RunId) -> list[Event]:
         """The events of the run that are kept here, as of now."""
         tape = self._tapes.get(run_id)
-        return [] if tape is None else [*tape.events]
+        return [] if tape is None else [one for one in tape.items if isinstance(one, Event)]
 
-    def heard(self, run_id: RunId) -> int:
-        """The last attempt of the run whose events came to this host; 0 where none did."""
+    def is_whole(self, run_id: RunId) -> bool:
+        """Whether all that the run has told is here, as far as it is kept: it has ended, and no copy is under way."""
         tape = self._tapes.get(run_id)
-        return 0 if tape is None else tape.attempt
+        return tape is not None and tape.closed
 
     def forget(self, run_id: RunId) -> None:
         """Drop a run's events; who reads them ends."""
@@ -157,7 +80,140 @@ class RunStreams:
             self._bytes -= tape.bytes
             tape.tell()
 
-    async def subscribe(self, run_id: RunId, after: int | None) -> AsyncIterator[Event | Gap]:
+    def heard(self, run_id: RunId) -> int:
+        """The last attempt of the run whose events came to this host; 0 where none did."""
+        tape = self._tapes.get(run_id)
+        return 0 if tape is None else tape.attempt
+
+    # --- attempts that live here -------------------------------------------------------------------------------------
+
+    def attempt_started(
+        self, run_id: RunId, attempt: int, scheduled_at_ms: int = 0, *, takes_over: bool = False
+    ) -> None:
+        """An attempt begins here; its metadata event comes once.
+
+        Args:
+            run_id: the attempt's run.
+            attempt: its number.
+            scheduled_at_ms: on Temporal's clock, the one that all hosts share. What is not a continuation of an earlier
+                tape is numbered from there, in microseconds: higher than all that another host has counted since an
+                earlier moment.
+            takes_over: the earlier attempts were another host's. Events wait for their numbers until `taken_over`.
+        """
+        tape = self.open(run_id)
+        if attempt <= tape.attempt:
+            return
+        tape.attempt = tape.live = attempt
+        tape.behind = False
+        # After the moment itself: that is the number of the end of the run before (http/thread_stream.py).
+        tape.base = scheduled_at_ms * 1000 + 1 if scheduled_at_ms else self._now()
+        if takes_over:
+            tape.held = []
+        data = b'{"run_id":"%s","attempt":%d}' % (run_id.encode(), attempt)
+        self.publish(run_id, attempt, METADATA, (), data)
+
+    def taken_over(self, run_id: RunId, *, whole: bool) -> None:
+        """What was to be had of the earlier attempts' events is on the tape; `whole`: all of them."""
+        tape = self._tapes.get(run_id)
+        if tape is None or tape.held is None:
+            return
+        held, tape.held = tape.held, None
+        if not whole:
+            self._add(tape, Gap(max(tape.base, tape.next_id + 1)))
+        for attempt, mode, namespace, data in held:
+            self._number(tape, attempt, mode, namespace, data)
+        tape.tell()
+
+    def publish(self, run_id: RunId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
+        """Add an event. Never blocks: what is over the limits falls off the tape's other end."""
+        tape = self.open(run_id)
+        if tape.closed or attempt < tape.attempt:
+            return  # an attempt that lost its run still talks
+        if tape.held is not None and len(tape.held) < self._limits.events:
+            tape.held.append((attempt, mode, tuple(namespace), data))
+            return
+        self.taken_over(run_id, whole=False)  # so many are held that nobody can wait any longer
+        self._tapes.move_to_end(run_id)
+        self._number(tape, attempt, mode, tuple(namespace), data)
+        tape.tell()
+
+    def attempt_over(self, run_id: RunId, attempt: int, *, given_back: bool) -> None:
+        """The attempt does not live here any more; `given_back`: another host goes on with the run."""
+        tape = self._tapes.get(run_id)
+        if tape is None or tape.live != attempt:
+            return
+        tape.live = 0
+        tape.behind = not tape.closed
+        if given_back and tape.items:
+            self._given_back[run_id] = asyncio.Event()
+        tape.tell()
+
+    def superseded(self, run_id: RunId, attempt: int) -> None:
+        """Another host has begun this attempt and takes over the tape: what an earlier one says counts no more."""
+        tape = self._tapes.get(run_id)
+        if tape is not None and attempt > tape.attempt:
+            self.taken_over(run_id, whole=False)
+            tape.attempt, tape.live, tape.behind = attempt, 0, True
+            tape.tell()
+
+    def was_taken(self, run_id: RunId) -> None:
+        """Another host has the whole tape."""
+        if taken := self._given_back.get(run_id):
+            taken.set()
+
+    async def until_taken(self) -> None:
+        """Wait until other hosts have the tapes of all the runs that were given back."""
+        await asyncio.gather(*(one.wait() for one in self._given_back.values()))
+
+    # --- copies of other hosts' tapes --------------------------------------------------------------------------------
+
+    def take(self, run_id: RunId, item: Event | Gap) -> None:
+        """Add what another host's tape holds next; what is here already is not added again."""
+        tape = self.open(run_id)
+        if tape.closed:
+            return
+        if item.id >= tape.next_id:
+            self._add(tape, item)
+            tape.tell()
+
+    def follow(self, run_id: RunId) -> None:
+        """Somebody reads a run that may live elsewhere: what is here is not all, until `caught_up` says so."""
+        tape = self.open(run_id)
+        tape.behind = not tape.live and not tape.closed
+
+    def caught_up(self, run_id: RunId) -> None:
+        """All that the other host's tape holds is here."""
+        tape = self._tapes.get(run_id)
+        if tape is not None and tape.behind:
+            tape.behind = False
+            tape.tell()
+
+    def lost(self, run_id: RunId) -> None:
+        """What comes next on the run's tape was another host's, and is gone with it."""
+        tape = self.open(run_id)
+        if tape.items and not tape.closed:
+            self._add(tape, Gap(tape.next_id + 1))
+            tape.tell()
+
+    def _number(self, tape: Tape, attempt: int, mode: str, namespace: tuple[str, ...], data: bytes) -> None:
+        number = tape.next_id or tape.base or self._now()
+        self._add(tape, Event(number, attempt, mode, namespace, data, int(self._clock() * 1000)))
+
+    def _add(self, tape: Tape, item: Event | Gap) -> None:
+        before = tape.bytes
+        tape.add(item)
+        while tape.items and (len(tape.items) > self._limits.events or tape.bytes > self._limits.bytes):
+            tape.drop_oldest()
+        self._bytes += tape.bytes - before
+        if self._bytes > self._limits.total_bytes:
+            self._make_room()
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+    # --- readers -----------------------------------------------------------------------------------------------------
+
+    async def subscribe(self, run_id: RunId, after: int | None) -> AsyncGenerator[Event | Gap]:
         """The events after a number, then what comes, until the run has ended; a `Gap` where some are missing.
 
         Args:
@@ -167,18 +223,30 @@ class RunStreams:
         tape = self._tapes.get(run_id)
         if tape is None:
             return
-        position = tape.first_id if after is None or after == ALL else after + 1
+        fresh = after is None or after == ALL
+        place = tape.dropped if fresh else None
         while True:
             news = tape.news
-            if not tape.first_id <= position <= tape.next_id:
-                position = tape.first_id
-                yield Gap(position)
+            if place is None:
+                found = tape.place_after(after or 0)
+                if found is None and not tape.closed:
+                    await news.wait()
+                    continue
+                place, gap = found or (tape.dropped, None)
+                if gap is not None:
+                    yield gap
                 continue
-            if position < tape.next_id:
-                # Numbers have no holes, so that the place on the tape is known.
-                event = tape.events[position - tape.first_id]
-                position += 1
-                yield event
+            if place < tape.dropped:
+                place = tape.dropped
+                yield Gap(tape.first_id)
+                continue
+            if place < tape.dropped + len(tape.items):
+                item = tape.items[place - tape.dropped]
+                place += 1
+                # What was lost before the first event that is kept concerns those who have seen something.
+                if isinstance(item, Event) or not fresh:
+                    yield item
+                fresh = False
                 continue
             if tape.closed:
                 return
@@ -186,9 +254,9 @@ class RunStreams:
 
     def _make_room(self) -> None:
         """Drop ended runs, the longest ended first; then the events of the runs that were quiet for longest."""
-        ended = [run_id for run_id, tape in self._tapes.items() if tape.closed]
+        ended = deque(run_id for run_id, tape in self._tapes.items() if tape.closed)
         while ended and (len(ended) > self._limits.ended_runs or self._bytes > self._limits.total_bytes):
-            self.forget(ended.pop(0))
+            self.forget(ended.popleft())
         for tape in self._tapes.values():
-            while tape.events and self._bytes > self._limits.total_bytes:
+            while tape.items and self._bytes > self._limits.total_bytes:
                 self._bytes -= tape.drop_oldest()

@@ -203,6 +203,11 @@ class Threads:
         """The thread with its runs and the head of every namespace."""
         return await self._reader.read(thread_id, thread_pb2.ReadThread(heads=True, whole_run_id=_NONE))
 
+    async def version(self, thread_id: ThreadId) -> str:
+        """Differs from an earlier one where the thread may have changed; costs no workflow task."""
+        info = (await self._reader.describe(thread_id)).workflow_execution_info
+        return f"{info.execution.run_id}:{info.history_length}"
+
     async def read(
         self,
         thread_id: ThreadId,
@@ -442,14 +447,18 @@ class Threads:
             raise _no_run(thread_id, run_id)
         return run
 
-    async def wait_run(self, thread_id: ThreadId, run_id: RunId) -> Run:
-        """The run once it has ended, however long that takes; an outage of Temporal is waited out."""
+    async def wait_run(self, thread_id: ThreadId, run_id: RunId, seen: Callable[[Run], None] = lambda _: None) -> Run:
+        """The run once it has ended, however long that takes; an outage of Temporal is waited out.
+
+        `seen` is told of each look at it, without its input and output.
+        """
 
         async def has_ended() -> bool:
             run = await self._glance(thread_id, run_id)
             if run is None or run.rolled_back:
                 await self._reader.describe(thread_id)  # or is it the thread that is gone?
                 raise _no_run(thread_id, run_id)
+            seen(run)
             return run.status.terminal
 
         await self._until(run_id, has_ended)

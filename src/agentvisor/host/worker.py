@@ -64,11 +64,19 @@ async def shelf_worker(client: Client, eraser: Eraser, *, task_queue: str) -> As
 
 @asynccontextmanager
 async def workers(
-    client: Client, attempts: Attempts, capacity: RunCapacity, *, task_queue: str, own_queue: str, stop_grace: float
+    client: Client,
+    attempts: Attempts,
+    capacity: RunCapacity,
+    *,
+    task_queue: str,
+    own_queue: str,
+    identity: str,
+    stop_grace: float,
 ) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Poll while the context lasts; yields what stops taking runs and threads, and goes on with the host's own queue.
 
-    Runs that are alive may need that: a compaction gives their tokens back to this host alone.
+    Runs that are alive may need that: a compaction gives their tokens back to this host alone. By its identity, other
+    hosts find this one (peers.py).
     """
     count_into(count_workflow)
     tuner = WorkerTuner.create_composite(
@@ -82,6 +90,7 @@ async def workers(
         task_queue=task_queue,
         workflows=[ThreadWorkflow],
         activities=[attempts.run],
+        identity=identity,
         workflow_runner=workflow_runner(),
         tuner=tuner,
         max_cached_workflows=_CACHED_THREADS,
@@ -92,6 +101,7 @@ async def workers(
         client,
         task_queue=own_queue,
         activities=[attempts.run],
+        identity=identity,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
     _allow_long_steps(shared)

@@ -23,6 +23,7 @@ from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config, load_config
 from agentvisor.host.http.app import create_app
 from agentvisor.host.items import ItemLimits, Items
+from agentvisor.host.run_events import RunEvents
 from agentvisor.host.shelves import ShelfDefaults, Shelves
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import connect
@@ -81,9 +82,11 @@ async def app_without_temporal(config: Config) -> FastAPI:
     items = Items(shelves, ItemLimits())
     assistants = Assistants(shelves, AssistantDefaults(tuple(config.agents), 0))
     callers = Callers(config.http)
+    streams = RunStreams()
     return create_app(
         door,
-        RunStreams(),
+        streams,
+        RunEvents(door, streams),
         config,
         outside=NoSessions(door),
         items=items,

@@ -37,6 +37,8 @@ class Row:
     stage: Stage = "paused"
     spends: bool = False
     """After the call the thing is another, so that each caller gets one of their own."""
+    endless: bool = False
+    """It answers for as long as the caller stays."""
     status: int = 200
     """For the owner and the operator."""
     stranger: int = 404
@@ -134,6 +136,7 @@ TABLE: dict[str, Row] = {
     "DELETE /threads/{thread_id}/thread-state/{key}": about(spends=True, status=204),
     "POST /threads/{thread_id}/thread-state/{key}/append": about(lambda _: {"item": 1}, named={"key": "a list"}),
     # runs
+    "GET /threads/{thread_id}/stream": about(endless=True),
     "POST /threads/{thread_id}/runs": about(run(), stage="idle", spends=True),
     "POST /threads/{thread_id}/runs/wait": about(run(), stage="idle", spends=True),
     "POST /threads/{thread_id}/runs/stream": about(run(), stage="idle", spends=True),

@@ -125,6 +125,12 @@ async def call(host: Host, name: str | None, route: str, row: Row, things: Thing
     assert "{" not in path, f"things have nothing for {path}"
     body = {"json": row.body(things)} if row.body else {}
     async with client(host, name) as http:
+        if row.endless:
+            async with http.stream(method, f"{path}?{row.query}", **body) as response:
+                if response.is_success:
+                    return httpx.Response(response.status_code, headers=response.headers)
+                await response.aread()
+                return response
         return await http.request(method, f"{path}?{row.query}", **body)
 
 

@@ -107,7 +107,7 @@ def test_a_field_reaches_the_run(spec: Any, fields: dict[str, Any], read: Any, e
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("feedback_keys .* LangSmith", {"feedback_keys": ["a"]}),
     ("langsmith_tracer .* LANGSMITH_PROJECT", {"langsmith_tracer": {"project_name": "p"}}),
-    ("stream_mode", {"stream_mode": ["values", "events"]}),
+    ("stream_mode", {"stream_mode": ["values", "lifecycle"]}),
     ("stream_mode", {"stream_mode": "tools"}),
     ("checkpoint.thread_id", {"checkpoint": {"thread_id": "other", "checkpoint_id": "c"}}),
     ("checkpoint_id", {"checkpoint_id": "c", "checkpoint": {"checkpoint_id": "d"}}),

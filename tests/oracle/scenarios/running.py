@@ -168,9 +168,15 @@ async def run_deleted(to: Conversation) -> None:
     await to.say("get", runs.get(thread, done["run_id"]))
     await to.say("delete again", runs.delete(thread, done["run_id"]))
     await to.say("delete a live one", runs.delete(thread, live["run_id"]))
+    await to.settled(lambda: _has_no_run(to, thread))
     to.open(gate)
     await to.say("list", runs.list(thread, select=["status"]))
     await to.say("unknown", runs.delete(thread, str(uuid4())))
+
+
+async def _has_no_run(to: Conversation, thread: str) -> bool:
+    """Whether a live run that was deleted is out of the list: with us once its attempt is over."""
+    return not await to.client.runs.list(thread)
 
 
 @scenario

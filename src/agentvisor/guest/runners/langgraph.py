@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import cast
 
 from langchain_core.runnables import RunnableConfig
@@ -21,6 +22,7 @@ from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_blocks import CONTENT_BLOCKS, with_content_blocks
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
+from agentvisor.guest.runners.langgraph_events import EVENTS, debug_shown, with_events
 from agentvisor.guest.runners.langgraph_graph import (
     Graph,
     graph_of,
@@ -43,6 +45,7 @@ MODES = {
     "tasks": "tasks",
     "checkpoints": "checkpoints",
     "debug": "debug",
+    "events": EVENTS,
     "tools": "tools",
 }
 """A caller's stream mode -> pregel's."""
@@ -107,7 +110,7 @@ class _Run:
     async def _stream(self, graph: Graph, config: RunnableConfig) -> AsyncIterator[Event]:
         spec = self._spec
         given: object = json.loads(spec.input) if spec.input else None
-        modes = OWN_MODES | {MODES[mode] for mode in self._asked}
+        modes = OWN_MODES | {MODES[mode] for mode in self._asked} - {EVENTS}
         command: object = json.loads(spec.command) if spec.command else None
         call = await invocation(
             graph,
@@ -120,7 +123,8 @@ class _Run:
         )
         if not graph.checkpointer:
             modes |= {"values"}
-        stream = graph.astream(
+        stream_of = partial(with_events, graph, self._task) if EVENTS in self._asked else graph.astream
+        stream = stream_of(
             call.input,
             call.config,
             context=json.loads(spec.context) if spec.context else None,
@@ -143,7 +147,7 @@ class _Run:
                 self._backlog.made(told["config"]["configurable"]["checkpoint_id"])
         elif mode == "tasks":
             projector.task(namespace, cast("Mapping[str, object]", payload))
-        else:
+        elif mode != EVENTS:  # those come between a checkpoint and its tasks, too
             projector.release()
         if not namespace:
             self._take_of_root(mode, payload)
@@ -153,7 +157,7 @@ class _Run:
             payload = with_content_blocks(payload)
         for asked in self._asked:
             if MODES[asked] == mode:
-                self._events.send(asked, namespace, to_json(payload))
+                self._events.send(asked, namespace, to_json(debug_shown(payload) if mode == "debug" else payload))
 
     def _take_of_root(self, mode: str, payload: object) -> None:
         if mode == "values":

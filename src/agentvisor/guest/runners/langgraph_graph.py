@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -46,6 +46,10 @@ class Graph(Protocol):
         subgraphs: bool,
         control: RunControl,
     ) -> AsyncIterator[object]: ...
+
+    def astream_events(
+        self, input: object, config: RunnableConfig, *, version: str, **options: object
+    ) -> AsyncIterator[Mapping[str, Any]]: ...
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool) -> StateSnapshot: ...
 

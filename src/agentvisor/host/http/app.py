@@ -28,6 +28,7 @@ from agentvisor.host.http import (
     storage,
     store,
     thread_state,
+    thread_stream,
     threads,
     threads_copy,
 )
@@ -51,6 +52,7 @@ _EXPOSED = ("content-location", "location", "x-pagination-total", "x-pagination-
 def create_app(
     door: Threads,
     streams: RunStreams,
+    events: RunEvents,
     config: Config,
     *,
     outside: Outside,
@@ -68,7 +70,8 @@ def create_app(
 
     Args:
         door: the way to threads.
-        streams: events of the runs that live on this host.
+        streams: events of the runs that live on this host, or are read here.
+        events: keeps the tapes of runs that are read here fed.
         config: agents, limits.
         outside: writes into threads outside of runs.
         items: the store beside threads.
@@ -85,7 +88,7 @@ def create_app(
     services = Services(
         threads=door,
         streams=streams,
-        events=RunEvents(door, streams),
+        events=events,
         outside=outside,
         items=items,
         assistants=assistants,
@@ -125,6 +128,7 @@ def create_app(
         state,
         state_update,
         thread_state,
+        thread_stream,
         runs,
         runs_cancel,
         stateless,

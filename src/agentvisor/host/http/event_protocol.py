@@ -19,6 +19,7 @@ from agentvisor.host.http.events.socket import Socket
 from agentvisor.host.http.events.told import Missed
 from agentvisor.host.http.json import JsonResponse, JsonRoute, decode, encode
 from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.paths import ThreadInPath
 from agentvisor.host.http.services import Served, Services
 from agentvisor.host.http.sse import HEADERS, ServerEvent, wire
@@ -66,7 +67,7 @@ async def command(thread_id: ThreadInPath, request: Request, services: Served) -
     return JsonResponse(await answered(services, thread_id, asked))
 
 
-@router.post("/stream/events", openapi_extra=_body(_SUBSCRIPTION))
+@router.post("/stream/events", openapi_extra=_body(_SUBSCRIPTION), dependencies=[COUNTED])
 @router.post("/stream", openapi_extra=_body(_SUBSCRIPTION), name="stream_events_by_agent_protocol")
 async def stream_events(thread_id: ThreadInPath, request: Request, services: Served) -> Response:
     """What is kept of the thread's events, then those that come, of every run; it does not end by itself.

@@ -108,7 +108,6 @@ class RunCreate(BaseModel):
 _NOT_YET: dict[str, Callable[[RunCreate], bool]] = {
     "feedback_keys": lambda run: bool(run.feedback_keys),
     "langsmith_tracer": lambda run: bool(run.langsmith_tracer),
-    "stream_mode": lambda run: not _RUNNERS_MODES.issuperset(run.modes),
 }
 """Fields whose value this version cannot honour."""
 
@@ -119,7 +118,8 @@ _WHY = {
 }
 """Of those that no version will."""
 
-_RUNNERS_MODES = {"values", "messages", "messages-tuple", "updates", "tasks", "checkpoints", "debug", "custom"}
+_NO_MODES = {"tools", "lifecycle"}
+"""LangGraph's client names them for the event protocol; its server refuses them here, too."""
 
 
 def check(run: RunCreate, thread_id: str | None) -> None:
@@ -130,6 +130,12 @@ def check(run: RunCreate, thread_id: str | None) -> None:
             why = _WHY.get(field)
             not_here = f"is not supported: {why}" if why else "is not supported by this version"
             raise InvalidInput(f"{field} {str(value)[:80]!r} {not_here}", field=field)
+    for mode in _NO_MODES.intersection(run.modes):
+        raise InvalidInput(
+            f"stream_mode {mode!r} is a channel of the event protocol: subscribe to it with "
+            "POST /threads/{thread_id}/stream/events, or use `updates` and `tasks`",
+            field="stream_mode",
+        )
     if run.on_completion is not None and thread_id is not None:
         raise InvalidInput("on_completion is for runs without a thread", field="on_completion")
     if run.checkpoint is not None and run.checkpoint.thread_id not in (None, thread_id):

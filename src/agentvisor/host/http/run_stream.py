@@ -8,9 +8,10 @@ on with what comes, and gives the final values.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
-from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.errors import AgentVisorError, Unavailable
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.http.json import decode, encode
@@ -37,8 +38,9 @@ class RunReader:
     """Number of the last event that the client has."""
     _messages: Accumulated = field(default_factory=Accumulated)
     _missing: bool = False
+    """The client has missed something, and was not told what it came to."""
     _valued: bool = False
-    """Whether the agent itself has told values of its root: a plain agent never does."""
+    """Whether the agent itself has told values of its root, since the last gap: a plain agent never does."""
 
     async def events(self) -> AsyncGenerator[ServerEvent]:
         """Everything from the run's start, or from after what the client has, to the end."""
@@ -51,26 +53,20 @@ class RunReader:
             except AgentVisorError as error:
                 yield ServerEvent("error", encode(failure(error)))
 
-    async def rest(self, run: Run) -> AsyncGenerator[ServerEvent]:
-        """What a client that was cut off has missed of a run that has ended."""
-        self.services.streams.close(self.run_id)
-        async for event in self._tape():
-            yield event
-        for event in await self._final(run):
-            yield event
-
     async def _tape(self) -> AsyncGenerator[ServerEvent]:
         adds_up = "messages" in self.modes and "messages-tuple" not in self.modes
         # Whole messages are made of all their chunks, those that the client has included.
         start = None if adds_up else self.after
         seen = self.after
         async for event in self.services.streams.subscribe(self.run_id, start):
+            missed = isinstance(event, Gap) or (adds_up and seen is not None and event.id > seen + 1)
+            if missed:
+                number = event.id if isinstance(event, Gap) else event.id - 1
+                for told in await self._gap(number, "events are no longer kept"):
+                    yield told
             if isinstance(event, Gap):
                 seen = None
-                yield self._gap("events are no longer kept")
                 continue
-            if seen is not None and event.id > seen + 1 and start is None:
-                yield self._gap("events are no longer kept")
             fresh = seen is None or event.id > seen
             for shown in self._shown(event):
                 if fresh:
@@ -100,8 +96,19 @@ class RunReader:
             for at, (name, data) in enumerate(added)
         ]
 
-    def _gap(self, why: str) -> ServerEvent:
-        self._missing = True
+    async def _gap(self, number: int, why: str) -> list[ServerEvent]:
+        """What a client is told that cannot be told all: that it missed something, and what that has come to."""
+        self._missing, self._valued = True, False
+        told = [self._gap_event(why)]
+        with suppress(Unavailable):  # then they come at the end
+            values, _ = await values_shown(self.services, await self.services.threads.get(self.thread_id))
+            if values is not None:
+                told.append(ServerEvent("values", encode(values)))
+                self._missing = False
+        told[-1] = replace(told[-1], id=number)
+        return told
+
+    def _gap_event(self, why: str) -> ServerEvent:
         return ServerEvent("gap", encode({"run_id": self.run_id, "reason": why}))
 
     async def _final(self, run: Run) -> list[ServerEvent]:
@@ -112,9 +119,10 @@ class RunReader:
             metadata: dict[str, Json] = {"run_id": self.run_id, "attempt": max(1, attempts)}
             events.append(ServerEvent(METADATA, encode(metadata)))
             if attempts:
-                events.append(self._gap("another host has the run's events"))
-        returned = "values" in self.modes and not self._valued and output_json(run) is not None
-        if self._missing or returned:
+                self._missing = True
+                events.append(self._gap_event("the events went with the host that had them"))
+        returned = "values" in self.modes and output_json(run) is not None
+        if (self._missing or returned) and not self._valued:
             events.append(ServerEvent("values", encode(await self._values(run))))
         error = run_error(run)
         if error is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import CancelAction
 from agentvisor.host.http.json import JsonResponse, JsonRoute, encode
 from agentvisor.host.http.live import LiveResponse
+from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.outcome import failure, keeping_alive, outcome
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import RunCreate
@@ -44,7 +46,7 @@ async def wait_for_new_run(thread_id: ThreadInPath, body: RunCreate, services: S
     return waiting(services, await start(services, body, thread_id))
 
 
-@router.post("/stream")
+@router.post("/stream", dependencies=[COUNTED])
 async def stream_new_run(thread_id: ThreadInPath, body: RunCreate, services: Served) -> Response:
     """Start a run and send its events as they come."""
     return streaming(services, body, await start(services, body, thread_id))
@@ -125,7 +127,7 @@ async def join_run(
     return LiveResponse(keeping_alive(answer(), services.heartbeat), "application/json", location, leaving)
 
 
-@router.get("/{run_id}/stream")
+@router.get("/{run_id}/stream", dependencies=[COUNTED])
 async def join_run_stream(
     thread_id: ThreadInPath,
     run_id: RunInPath,
@@ -155,17 +157,11 @@ async def _events(
         return
     # LangGraph's client goes on without naming modes: then they are those that the run was started with.
     reader = RunReader(services, thread_id, run_id, modes or modes_of(run), None if after == ALL else after)
-    if not run.status.terminal:
-        source = reader.events()
-    elif after is not None:
-        source = reader.rest(run)
-    else:
+    if run.status.terminal and after is None:
         return
-    try:
-        async for event in source:
+    async with aclosing(reader.events()) as events:
+        async for event in events:
             yield event
-    finally:
-        await source.aclose()
 
 
 def _named(asked: Sequence[str] | None) -> Sequence[str]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.host.config_tree import HttpConfig
@@ -27,7 +27,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, http: HttpConfig) -> AsyncGenerator[None]:
+async def serving(app: ASGIApp, http: HttpConfig) -> AsyncGenerator[None]:
     """Accept requests while the context lasts; open streams are ended at its end."""
     host, port = http.host, http.port
     protocol, incomplete = protocol_of(http)

@@ -19,6 +19,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.assistants import Assistants
 from agentvisor.host.config import Config
+from agentvisor.host.http.stream_counts import StreamCounts
 from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
@@ -113,6 +114,8 @@ class Services:
     """Whether the host was told to stop, and gives its runs to others."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
+    stream_counts: StreamCounts = field(default_factory=StreamCounts)
+    """Of all callers."""
     describe: Describe = without_guests
     """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE

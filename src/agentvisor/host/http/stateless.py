@@ -11,6 +11,7 @@ from starlette.responses import Response
 from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.http.json import JsonResponse, JsonRoute
+from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.run_create import RunCreate
 from agentvisor.host.http.run_start import Started, start, streaming, waiting
 from agentvisor.host.http.services import Served, Services
@@ -39,7 +40,7 @@ async def wait_for_run(body: RunCreate, services: Served) -> Response:
     return waiting(services, started, _cleaning(services, body, started))
 
 
-@router.post("/stream")
+@router.post("/stream", dependencies=[COUNTED])
 async def stream_run(body: RunCreate, services: Served) -> Response:
     """Start a run on a thread of its own, and send its events as they come."""
     started = await _start(services, body)

@@ -132,7 +132,7 @@ class _RunReader:
         if run.status.terminal and numbers.after_end(_ended_at(run)) <= self._follower.since:
             self._numbers.pass_by(numbers.after_end(_ended_at(run)))
             return
-        if run.status.terminal and (streams.heard(run.run_id) or not await self._is_recent()):
+        if run.status.terminal and (streams.is_whole(run.run_id) or not await self._is_recent()):
             # No more comes, whatever host it ran on.
             streams.close(run.run_id)
             async for frame in self._tape():
