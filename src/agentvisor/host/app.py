@@ -395,8 +395,8 @@ def _credential(config: Config) -> PeerCredential:
     given = config.http.peer_key
     key = peer_key(None if given is None else given.get_secret_value(), _key(config))
     if key is None and config.http.needs_key:
-        # Owners reach loopback, too, by what stands before it (a proxy): without a secret that hosts share, the door that
-        # tells of everybody's runs opens to nobody.
+        # Owners reach loopback, too, by a proxy before it: without a secret that hosts share, the door that tells of
+        # everybody's runs opens to nobody.
         key = secrets.token_hex(32)
     return PeerCredential(key)
 
