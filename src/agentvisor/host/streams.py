@@ -195,9 +195,7 @@ class RunStreams:
             self._add(tape, Gap(tape.next_id + 1))
             tape.tell()
 
-    def _number(
-        self, tape: Tape, attempt: int, mode: str, namespace: tuple[str, ...], data: bytes, at_ms: int
-    ) -> None:
+    def _number(self, tape: Tape, attempt: int, mode: str, namespace: tuple[str, ...], data: bytes, at_ms: int) -> None:
         number = tape.next_id or tape.base or self._now()
         self._add(tape, Event(number, attempt, mode, namespace, data, at_ms))
 

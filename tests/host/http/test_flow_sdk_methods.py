@@ -58,5 +58,7 @@ def _speak(url: str) -> None:
         assert [part.event for part in joined] == ["metadata", "updates", "updates"]
         assert len(client.threads.get_history(thread, limit=10)) == 4
         assert client.threads.get_state(thread)["next"] == []
-        assert client.assistants.search(graph_id="asking", select=["graph_id"]) == [{"graph_id": "asking"}]
+        own = {"created_by": "system"}
+        found = client.assistants.search(graph_id="asking", metadata=own, select=["graph_id"])
+        assert found == [{"graph_id": "asking"}]
         client.threads.delete(thread)
