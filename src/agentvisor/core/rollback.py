@@ -6,7 +6,7 @@ undone are effects, which have happened, and thread state, whose revisions never
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from agentvisor.core import pruning
@@ -112,7 +112,7 @@ class Before:
     def _release(self, store: Store, key: CheckpointKey) -> None:
         store.release(was.key for was in self.written.pop(key, {}).values() if was is not None)
 
-    def without(self, store: Store, run_ids: Set[str]) -> None:
+    def without(self, store: Store, run_ids: AbstractSet[str]) -> None:
         """Runs before it are about to be deleted: what they have made is not brought back, and is not missed."""
         gone = {one.key for one in store.all_checkpoints() if one.run_id in run_ids} - self.put.keys()
         for key in gone:
