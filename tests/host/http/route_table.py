@@ -149,8 +149,9 @@ TABLE: dict[str, Row] = {
         spends=True,
         status=204,
     ),
-    "GET /threads/{thread_id}/runs/{run_id}/join": about(),
-    "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
+    # That there is no such run is told in the answer, as on the LangGraph server.
+    "GET /threads/{thread_id}/runs/{run_id}/join": about(stranger=200),
+    "GET /threads/{thread_id}/runs/{run_id}/stream": about(stranger=200),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
     "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
     "POST /runs/wait": makes(run(on_completion="keep")),
