@@ -40,8 +40,13 @@ class Started:
 
     def headers(self, way_back: str | None = None) -> dict[str, str]:
         """Where the run is, and where a client that was cut off goes on: LangGraph's client reads both."""
-        place = f"/threads/{self.thread_id}/runs/{self.run.run_id}"
-        return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
+        return where(self.thread_id, self.run.run_id, way_back)
+
+
+def where(thread_id: ThreadId, run_id: RunId, way_back: str | None = None) -> dict[str, str]:
+    """The headers that say where a run is, and where its end or its events are to be had again."""
+    place = f"/threads/{thread_id}/runs/{run_id}"
+    return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
 
 
 async def start(
@@ -70,7 +75,8 @@ async def start(
     spec = spec_of(body, agent, services.config, assistant)
     spec.stream_modes[:] = sorted({*spec.stream_modes, *also_stream})
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
-    thread_metadata = {"graph_id": agent, "assistant_id": assistant.assistant_id}
+    # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
+    thread_metadata = {"graph_id": agent, "assistant_id": assistant.assistant_id, **(body.metadata or {})}
     create = stateless or body.if_not_exists == "create"
     recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
     services.news.tell(thread_id)
