@@ -186,6 +186,8 @@ class Run:
     """A compaction left out its input and output."""
     rolled_back: bool = False
     """Nobody shall see it any more: it is undone as soon as no attempt is alive."""
+    head: str = ""
+    """The root's checkpoint at which its thread stood when it ended; runs that came after it may have gone on."""
 
     @property
     def run_id(self) -> RunId:

@@ -466,6 +466,8 @@ class Thread:
     def _finish(self, run: Run, status: RunStatus, now_ms: int) -> None:
         run.status = status
         run.updated_at_ms = now_ms
+        if run.is_agent and run.attempts:
+            run.head = self.store.heads.get(ROOT, "")
         if run.is_session:
             del self.runs[run.run_id]
         elif run.is_update:

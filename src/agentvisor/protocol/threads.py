@@ -92,6 +92,7 @@ def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
         cancel_requested=run.cancel_requested,
         paused=run.paused,
         rolled_back=run.rolled_back,
+        head=run.head,
     )
 
 
@@ -108,6 +109,7 @@ def run_from_message(message: run_pb2.Run) -> Run:
         cancel_requested=message.cancel_requested,
         paused=message.paused,
         rolled_back=message.rolled_back,
+        head=message.head,
     )
 
 

@@ -315,3 +315,18 @@ async def test_a_checkpoint_in_the_config_is_gone_on_from(sdk: LangGraphClient) 
     await sdk.runs.wait(named, "waiting", input={"count": 7}, config={"configurable": {"checkpoint_id": first}})
     parents = [one["parent_checkpoint"] for one in await sdk.threads.get_history(named)]
     assert [one["checkpoint_id"] for one in parents if one].count(first) == 2
+
+
+async def test_a_run_is_answered_for_with_what_it_left_whatever_came_after_it(sdk: LangGraphClient) -> None:
+    """Runs that queue behind it may have gone on before who waits for it looks at the thread."""
+    thread = (await sdk.threads.create())["thread_id"]
+    asked = await sdk.runs.create(thread, "asking", input={"count": 0})
+    await sdk.runs.join(thread, asked["run_id"])
+    later = await sdk.runs.wait(thread, "failing", input={"count": 40}, raise_error=False)
+    assert "boom!" in str(later)
+    again = await sdk.runs.wait(thread, "asking", input={"count": 70})
+
+    first = await sdk.runs.join(thread, asked["run_id"])
+    assert (first["count"], len(first["log"])) == (1, 1)
+    assert [one["value"] for one in first["__interrupt__"]] == [{"question": "sure?"}]
+    assert again["count"] == 71

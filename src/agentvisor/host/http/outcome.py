@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 
 from agentvisor.core.errors import AgentVisorError
-from agentvisor.core.ids import ThreadId
+from agentvisor.core.ids import ROOT, CheckpointId, ThreadId
 from agentvisor.core.runs import Ending, Run
 from agentvisor.host.http.json import encode
-from agentvisor.host.http.reading import values_shown
+from agentvisor.host.http.reading import state_at, values_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, run_error
 from agentvisor.host.render_typed import Json
@@ -28,12 +28,26 @@ async def values_at_end(services: Services, thread_id: ThreadId, run: Run) -> Js
     is_paused = bool(run.attempts) and run.attempts[-1].ending is Ending.PAUSED
     if run.output and not is_paused:
         return output_json(run)
-    values, interrupts = await values_shown(services, await services.threads.get(thread_id))
+    values, interrupts = await as_it_left(services, thread_id, run)
     if run.output:
         values = output_json(run)
     if not interrupts or (isinstance(values, dict) and "__interrupt__" in values):
         return values
     return {**(values if isinstance(values, dict) else {}), "__interrupt__": interrupts}
+
+
+async def as_it_left(services: Services, thread_id: ThreadId, run: Run) -> tuple[Json, list[Json]]:
+    """The thread's values and questions when the run ended, whatever came after it.
+
+    As they stand now, where it ended under a version that did not note that, or that checkpoint is not kept any more.
+    """
+    thread = await services.threads.get(thread_id)
+    if run.head and run.head != thread.store.heads.get(ROOT):
+        state = await state_at(services, thread_id, ROOT, CheckpointId(run.head), subgraphs=False)
+        if state["metadata"]:
+            asked = state["interrupts"]
+            return state["values"], asked if isinstance(asked, list) and run.paused else []
+    return await values_shown(services, thread)
 
 
 def failure(error: AgentVisorError) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Run
 from agentvisor.host.http.json import decode, encode
 from agentvisor.host.http.messages import Accumulated
-from agentvisor.host.http.outcome import failure, values_at_end
+from agentvisor.host.http.outcome import as_it_left, failure, values_at_end
 from agentvisor.host.http.reading import values_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, run_error
@@ -132,7 +132,7 @@ class RunReader:
     async def _values(self, run: Run) -> Json:
         if run.output:
             return await values_at_end(self.services, self.thread_id, run)
-        values, _ = await values_shown(self.services, await self.services.threads.get(self.thread_id))
+        values, _ = await as_it_left(self.services, self.thread_id, run)
         return values
 
 

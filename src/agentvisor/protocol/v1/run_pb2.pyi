@@ -398,6 +398,7 @@ class Run(_message.Message):
     CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
     PAUSED_FIELD_NUMBER: _builtins.int
     ROLLED_BACK_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
     status: Global___RunStatus.ValueType
     created_at_ms: _builtins.int
     updated_at_ms: _builtins.int
@@ -409,6 +410,8 @@ class Run(_message.Message):
     """It ended by interrupt()."""
     rolled_back: _builtins.bool
     """It is undone as soon as no attempt is alive; readers are not shown it."""
+    head: _builtins.str
+    """The root's checkpoint at which the thread stood when it ended."""
     @_builtins.property
     def spec(self) -> Global___RunSpec: ...
     @_builtins.property
@@ -427,10 +430,11 @@ class Run(_message.Message):
         cancel_requested: _builtins.bool = ...,
         paused: _builtins.bool = ...,
         rolled_back: _builtins.bool = ...,
+        head: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "created_at_ms", b"created_at_ms", "error_message", b"error_message", "error_type", b"error_type", "output", b"output", "paused", b"paused", "rolled_back", b"rolled_back", "spec", b"spec", "status", b"status", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "created_at_ms", b"created_at_ms", "error_message", b"error_message", "error_type", b"error_type", "head", b"head", "output", b"output", "paused", b"paused", "rolled_back", b"rolled_back", "spec", b"spec", "status", b"status", "updated_at_ms", b"updated_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
