@@ -61,6 +61,7 @@ OTHERS = {
     "busy": "a search",
     "interrupted": "test_what_waits_is_ones_own",
     "shelf_of": "of values that were read already",
+    "version": "a number, and a read of the thread follows it (thread_watch.py): test_flow_owners.py asks its routes",
     "attempt_ended": "a hint of this host's own attempts",
 }
 

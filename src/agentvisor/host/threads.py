@@ -204,7 +204,10 @@ class Threads:
         return await self._reader.read(thread_id, thread_pb2.ReadThread(heads=True, whole_run_id=_NONE))
 
     async def version(self, thread_id: ThreadId) -> str:
-        """Differs from an earlier one where the thread may have changed; costs no workflow task."""
+        """Differs from an earlier one where the thread may have changed; costs no workflow task.
+
+        Whose the thread is, is not known here: nothing may be told of it before a read has found it to be the caller's.
+        """
         info = (await self._reader.describe(thread_id)).workflow_execution_info
         return f"{info.execution.run_id}:{info.history_length}"
 

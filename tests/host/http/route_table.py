@@ -149,7 +149,7 @@ TABLE: dict[str, Row] = {
         spends=True,
         status=204,
     ),
-    # of a run that does not exist, both say so in what they answer
+    # That there is no such run is told in the answer, as on the LangGraph server.
     "GET /threads/{thread_id}/runs/{run_id}/join": about(stranger=200),
     "GET /threads/{thread_id}/runs/{run_id}/stream": about(stranger=200),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
