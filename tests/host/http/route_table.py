@@ -153,8 +153,32 @@ TABLE: dict[str, Row] = {
     "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
     "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
+    "POST /runs/batch": makes(
+        lambda _: [{"assistant_id": "plain", "input": {}, "on_completion": "keep"}],
+        thread_of=lambda response: response.json()[0]["thread_id"],
+    ),
     "POST /runs/wait": makes(run(on_completion="keep")),
     "POST /runs/stream": makes(run(on_completion="keep")),
+    # Agent Protocol's names: those runs have come without a thread, and have its id
+    "POST /agents/search": hosts(lambda _: {}),
+    "GET /agents/{agent_id}": hosts(named={"agent_id": "plain"}),
+    "GET /agents/{agent_id}/schemas": hosts(named={"agent_id": "asking"}),
+    "POST /runs/search": lists(lambda things: {"limit": 1000}),
+    "GET /runs/{run_id}": about(),
+    "DELETE /runs/{run_id}": about(spends=True, status=204),
+    "GET /runs/{run_id}/wait": about(),
+    "GET /runs/{run_id}/stream": about(),
+    "POST /runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
+    # crons
+    "POST /threads/{thread_id}/runs/crons": about(run(schedule="0 0 1 1 *")),
+    "POST /runs/crons": hosts(run(schedule="0 0 1 1 *")),
+    "POST /runs/crons/search": lists(lambda things: {"limit": 1000}),
+    "POST /runs/crons/count": lists(
+        lambda things: {"thread_id": things["thread_id"]}, tells=lambda response, _: response.json() > 0
+    ),
+    "GET /runs/crons/{cron_id}": about(),
+    "PATCH /runs/crons/{cron_id}": about(lambda _: {"metadata": {"a": 1}}),
+    "DELETE /runs/crons/{cron_id}": about(spends=True, status=204),
     # the event protocol: a command that is refused is answered, too
     "POST /threads/{thread_id}/commands": about(lambda _: {"id": 1, "method": "agent.getTree"}, stranger=200),
     "POST /threads/{thread_id}/stream/events": follows(lambda _: {"channels": ["lifecycle", "values", "input"]}),
