@@ -100,7 +100,7 @@ async def test_a_cron_of_a_thread_runs_on_it_each_time(sdk: LangGraphClient, tem
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_cron_without_a_thread_has_one_for_each_run(
-    sdk: LangGraphClient, temporal_client: Client, kept: bool
+    sdk: LangGraphClient, temporal_client: Client, *, kept: bool
 ) -> None:
     cron = await made(sdk, on_run_completed="keep" if kept else "delete", metadata={"mark": unique()})
     await schedule_of(temporal_client, cron["cron_id"]).trigger()
