@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from temporalio import workflow
 from tests.host.test_threads import completes, spec
+from tests.support.agents import ScriptedAgent
 from tests.support.host import EngineHost, engine_host, new_thread
 from tests.support.waiting import until
 from tests.support.writing import put
@@ -20,6 +21,7 @@ from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import copy_head, read_whole
 from agentvisor.host.workflow.thread import ThreadWorkflow
 from agentvisor.protocol.v1 import store_pb2
+from agentvisor.protocol.v1.guest_pb2 import Outcome
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -45,6 +47,8 @@ ABOUT_A_THREAD: dict[str, Ask] = {
     "cancel_run": lambda door, named: door.cancel_run(named, RUN),
     "close_interrupts": lambda door, named: door.close_interrupts(named),
     "get_run": lambda door, named: door.get_run(named, RUN),
+    "until_gone": lambda door, named: door.until_gone(named, RUN),
+    "until_told": lambda door, named: door.until_told(named, RUN),
     "wait_run": lambda door, named: door.wait_run(named, RUN),
 }
 """Every method of the door that is about a thread which exists: one that is missing here fails a test below."""
@@ -54,6 +58,8 @@ OTHERS = {
     "create": "test_an_id_that_another_owner_has_is_taken",
     "create_from": "test_a_copy_belongs_to_whom_the_thread_belonged",
     "search": "test_a_search_finds_ones_own",
+    "busy": "a search",
+    "interrupted": "test_what_waits_is_ones_own",
     "shelf_of": "of values that were read already",
     "attempt_ended": "a hint of this host's own attempts",
 }
@@ -150,6 +156,28 @@ async def test_a_search_finds_ones_own(engine: EngineHost) -> None:
         metadata={}, status=None, ids=[ids[ANNA], ids[BERT]], limit=10, offset=0
     )
     assert named == [ids[BERT]]
+
+
+async def test_what_waits_is_ones_own(engine: EngineHost) -> None:
+    async def asks(agent: ScriptedAgent) -> Outcome:
+        del agent
+        return Outcome(kind=Outcome.KIND_PAUSED)
+
+    engine.guests.scripts["agent"] = asks
+    thread_id, door = new_thread(), engine.threads.of(ANNA)
+    await door.create(thread_id, {}, exist_ok=False)
+    run = await door.start_run(thread_id, spec(), create=False, thread_metadata={})
+    await door.wait_run(thread_id, run.run_id)
+
+    async def waits(owner: Owner) -> set[ThreadId]:
+        return {one for one, _ in await engine.threads.of(owner).interrupted(None, 1000)}
+
+    async def found() -> bool:
+        return thread_id in await waits(ANNA)
+
+    await until(found)
+    assert thread_id not in await waits(BERT)
+    assert thread_id in await waits(EVERYONE)
 
 
 async def test_an_owner_stays_through_a_compaction(engine: EngineHost, annas: ThreadId) -> None:

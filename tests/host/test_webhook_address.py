@@ -11,7 +11,7 @@ PRIVATE = [
     "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
     "100.100.100.200", "192.0.0.192", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
     "::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a00:1::",
+    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a00:1::", "fec0::1", "168.63.129.16",
 ]  # fmt: skip
 
 
@@ -67,6 +67,12 @@ async def test_a_url_that_cannot_be_a_webhook_is_refused(url: str, says: str) ->
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "[::1]", "0"])
 async def test_however_loopback_is_written_the_machines_resolver_gives_it_away(host: str) -> None:
     with pytest.raises(InvalidInput):
+        await WebhookAddresses(allow_private=False).check(f"https://{host}/")
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 70}.com", "xn--zzzzzzzzzzzzzz99999"])
+async def test_what_can_be_no_hosts_name_is_refused(host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"no name can have|cannot be resolved"):
         await WebhookAddresses(allow_private=False).check(f"https://{host}/")
 
 

@@ -166,6 +166,7 @@ async def engine_host(
         session_idle=knobs.session_idle,
         own_queue=own_queue,
         attempt_ended=threads.attempt_ended,
+        attempt_began=lambda _: None,
         external=external,
     )
     journal = JournalSettings(

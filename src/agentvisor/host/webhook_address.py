@@ -23,8 +23,13 @@ Resolve = Callable[[str, int], Awaitable[list[Address]]]
 MAX_URL = 2_000
 _RESOLVE_SECONDS = 5.0
 _NAT64 = IPv6Network("64:ff9b::/96")
-_SPECIAL = (ip_network("192.0.0.0/24"), ip_network("64:ff9b:1::/48"))
-"""For special purposes, some clouds' metadata among them; not every Python knows."""
+_SPECIAL = (
+    ip_network("192.0.0.0/24"),
+    ip_network("64:ff9b:1::/48"),
+    ip_network("fec0::/10"),
+    ip_network("168.63.129.16/32"),
+)
+"""For special purposes, some clouds' metadata among them (Azure's is on a public number); not every Python knows."""
 _LAST_PORT = 65_535
 
 
@@ -59,6 +64,8 @@ class WebhookAddresses:
         host, port = parsed.raw_host.decode("ascii"), parsed.port or (443 if parsed.scheme == "https" else 80)
         try:
             addresses = await self.resolve(host, port)
+        except UnicodeError as error:
+            raise _no_host_name(url) from error
         except (OSError, TimeoutError) as error:
             raise Unavailable(f"host {host[:200]!r} cannot be resolved: {error or 'no answer'}") from error
         if not addresses:
@@ -86,7 +93,11 @@ class WebhookAddresses:
                 + ("" if self.allow_private else " (plain http only with http.webhook_allow_private)"),
                 field="webhook",
             )
-        if not parsed.host or not 0 < (parsed.port or _LAST_PORT) <= _LAST_PORT:
+        try:
+            host = parsed.host
+        except UnicodeError as error:  # idna's, which reads the name when it is asked for
+            raise _no_host_name(url) from error
+        if not host or not 0 < (parsed.port or _LAST_PORT) <= _LAST_PORT:
             raise InvalidInput(f"webhook: {url[:80]!r} names no host, or no port of one", field="webhook")
         if parsed.userinfo:
             raise InvalidInput(
@@ -94,6 +105,10 @@ class WebhookAddresses:
                 field="webhook",
             )
         return parsed
+
+
+def _no_host_name(url: str) -> InvalidInput:
+    return InvalidInput(f"webhook: {url[:80]!r} names a host that no name can have", field="webhook")
 
 
 def is_public(address: Address) -> bool:

@@ -151,8 +151,9 @@ TABLE: dict[str, Row] = {
         spends=True,
         status=204,
     ),
-    "GET /threads/{thread_id}/runs/{run_id}/join": about(),
-    "GET /threads/{thread_id}/runs/{run_id}/stream": about(),
+    # of a run that does not exist, both say so in what they answer
+    "GET /threads/{thread_id}/runs/{run_id}/join": about(stranger=200),
+    "GET /threads/{thread_id}/runs/{run_id}/stream": about(stranger=200),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
     "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
     "POST /runs/batch": makes(

@@ -111,6 +111,18 @@ async def test_a_number_that_is_too_large_is_refused_everywhere(api: httpx.Async
     assert "1e999 is larger than any number" in response.json()["detail"]
 
 
+@pytest.mark.parametrize("place", ["/runs", "/threads/t/runs/stream", "/threads", "/threads/t/state"])
+async def test_half_a_surrogate_pair_is_refused_and_a_whole_one_is_a_character(
+    api: httpx.AsyncClient, place: str
+) -> None:
+    body = b'{"assistant_id": "plain", "unheard_of": {"text": "%s"}}'
+    response = await api.post(place, content=body % rb"\ud83d")
+    assert response.status_code == 422
+    assert "half a surrogate pair" in response.json()["detail"]
+    whole = await api.post(place, content=body % rb"\ud83d\ude00")
+    assert "unheard_of" in whole.json()["detail"]
+
+
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"3", b'"text"'])
 @pytest.mark.parametrize("place", ["/threads", "/threads/t/runs", "/runs/stream", "/threads/search"])
 async def test_a_body_that_is_no_object_is_told_what_is_expected(

@@ -13,7 +13,8 @@ from tests.support.temporal import free_ports
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import RunId
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.app import _credential
+from agentvisor.host.config_tree import Config, HttpConfig
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.peer_credential import HEADER, PeerCredential, peer_key
@@ -25,6 +26,23 @@ from agentvisor.host.tape import Event, Gap
 RUN = RunId("run")
 HOME = "machine-1-abc"
 KEY = PeerCredential("a key")
+
+
+@pytest.mark.parametrize(
+    "http, opens",
+    [
+        ({}, True),
+        ({"operator_key": "op"}, False),
+        ({"peer_key": "p"}, False),
+        ({"api_keys": [{"name": "a", "owner": "a", "hash": "sha256:" + "0" * 64}]}, False),
+        ({"jwt": {"issuer": "i", "audience": "a", "jwks_file": "keys.json"}}, False),
+    ],
+)
+def test_where_callers_need_keys_the_door_opens_by_a_secret_alone(http: dict[str, Any], *, opens: bool) -> None:
+    """Owners may reach loopback by way of a proxy, and read a host's id in their runs' attempts."""
+    signed = PeerCredential(None).sign(HOME, PATH)
+    credential = _credential(Config.model_validate({"http": http}))
+    assert credential.accepts(signed, HOME, PATH) is opens
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, cast
 
@@ -16,6 +17,8 @@ from typing_extensions import override
 from agentvisor.host.render_typed import Json
 
 _DEEPEST = 200
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+"""As JSON writes what is no character; a pair of them is one."""
 
 
 def encode(value: object) -> bytes:
@@ -47,6 +50,14 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text[:40]} is larger than any number of 64 bits")
     return number
+
+
+def _require_whole_pairs(value: Json) -> None:
+    """What the agents' serialisers could only replace by a question mark is refused where it comes in."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text in the body has half a surrogate pair (\\ud800 to \\udfff): no character") from None
 
 
 def _deeper(value: Json, levels: int) -> bool:
@@ -81,7 +92,11 @@ class JsonRequest(Request):
     @override
     async def json(self) -> Json:
         try:
-            return decode(await self.body(), "the body")
+            body = await self.body()
+            value = decode(body, "the body")
+            if _SURROGATE.search(body):
+                _require_whole_pairs(value)
+            return value
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
 
