@@ -16,7 +16,7 @@ from agentvisor.client.socketpair import Channel
 from agentvisor.client.transport import Transport
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.callers import Callers
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.protocol.frames import Frames, frame
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, FromAgent, StoreAnswer, ToAgent

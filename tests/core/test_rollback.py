@@ -197,6 +197,25 @@ def test_a_run_that_has_deleted_checkpoints_itself_cannot_be_undone() -> None:
     assert one.runs[RUN].status is RunStatus.INTERRUPTED
 
 
+@pytest.mark.parametrize("restarts", [False, True], ids=["in its first attempt", "in another attempt"])
+def test_a_run_is_undone_although_the_one_that_it_goes_on_from_was_deleted_meanwhile(restarts: bool) -> None:  # noqa: FBT001
+    one = thread()
+    one.begin_attempt(one.accept_run(spec("first"), 1), 1)
+    write_to(one, replace(checkpoint(1), run_id="first"), projection(1, "next"), writes(1, write(-4, "before")))
+    one.close_attempt(Close(Ending.COMPLETED), 2)
+    run = one.accept_run(spec("r"), 2)
+    one.begin_attempt(run, 2)
+    own = replace(checkpoint(2), run_id="r")
+    write_to(one, writes(1, write(-4, "after")), projection(1, "elsewhere"), own)
+    one.request_cancel(RunId("first"), 3, CancelAction.DELETE)
+    if restarts:
+        one.close_attempt(Close(Ending.GUEST_GONE), 3)
+        one.begin_attempt(run, 3)
+    undo(one)
+    assert one.runs == {}
+    assert contents(one.store) == contents(Store())
+
+
 def test_a_run_of_an_earlier_version_cannot_be_undone() -> None:
     one = begun(checkpoint(1))
     one.before = None

@@ -14,7 +14,7 @@ from agentvisor.core.errors import Unavailable
 from agentvisor.core.owners import EVERYONE
 from agentvisor.host.api_keys import hash_of, new_key
 from agentvisor.host.callers import Callers
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 
 ANNAS, BERTS = new_key(), new_key()
 

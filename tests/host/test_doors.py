@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from agentvisor.core.errors import Unavailable
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.folders import require_writable
 from agentvisor.host.http.server import serving
 from agentvisor.host.ports import Port, require_free

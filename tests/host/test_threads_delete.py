@@ -1,10 +1,13 @@
 """A deleted thread is gone with every execution of it, fences its writer, and leaves its id free."""
 
+import asyncio
+
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
+from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread
 from tests.support.scene import make_compaction_due, until_compacted
 from tests.support.waiting import until
@@ -78,6 +81,26 @@ async def test_a_writer_of_a_deleted_thread_is_fenced(engine: EngineHost) -> Non
     await engine.threads.delete(thread_id)
     with pytest.raises(Fenced):
         await store.call(put(1))
+
+
+async def test_who_waits_for_a_run_is_told_that_the_thread_has_ended(temporal: str) -> None:
+    """As that of a deleted thread has: Temporal removes it within half a minute, and it would answer until then."""
+    thread_id, leave = new_thread(), asyncio.Event()
+
+    async def held(self: ScriptedAgent) -> None:
+        await leave.wait()
+
+    async with engine_host(temporal, thread_id, guests=ScriptedGuests(held=held)) as one:
+        run_id = await one.start_run(thread_id, "held")
+        waiting = asyncio.create_task(one.threads.wait_run(thread_id, run_id))
+        await until(lambda: bool(one.guests.started))
+        await one.client.get_workflow_handle(thread_id).terminate()
+        try:
+            async with asyncio.timeout(10):
+                with pytest.raises(NotFound, match=thread_id):
+                    await waiting
+        finally:
+            leave.set()
 
 
 async def test_a_delete_that_was_cut_off_is_resumed(temporal: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 import pytest
 from tests.support.webhooks import Receiver, receiving
 
-from agentvisor.host.config_tree import signing_key
+from agentvisor.host.config_http import signing_key
 from agentvisor.host.webhook_address import Address, WebhookAddresses
 from agentvisor.host.webhook_sender import Heard, Webhook, send, signed
 

@@ -16,7 +16,7 @@ import typer
 
 from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
 from agentvisor.host.config import http_in_force
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.render_typed import Json
 
 _PATIENCE = 60.0

@@ -6,6 +6,7 @@ undone are effects, which have happened, and thread state, whose revisions never
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from agentvisor.core import pruning
@@ -110,6 +111,14 @@ class Before:
 
     def _release(self, store: Store, key: CheckpointKey) -> None:
         store.release(was.key for was in self.written.pop(key, {}).values() if was is not None)
+
+    def without(self, store: Store, run_ids: AbstractSet[str]) -> None:
+        """Runs before it are about to be deleted: what they have made is not brought back, and is not missed."""
+        gone = {one.key for one in store.all_checkpoints() if one.run_id in run_ids} - self.put.keys()
+        for key in gone:
+            self._release(store, key)
+            self.projected.pop(key, None)
+        self.heads = {ns: head for ns, head in self.heads.items() if CheckpointKey(ns, head) not in gone}
 
     def hold(self, store: Store) -> None:
         """Keep the values of what was written over, in a store that was read."""

@@ -519,6 +519,8 @@ class Thread:
         """Leave nothing of runs that had ended before they were deleted; an attempt builds on what it has read."""
         gone = [run.run_id for run in self.runs.values() if run.rolled_back and run.status.terminal]
         if gone and self.active is None:
+            if self.before is not None:
+                self.before.without(self.store, set(gone))
             apply(self.store, DeleteForRuns(frozenset(gone)))
             self.store.drop_unreferenced_blobs()
             for run_id in gone:

@@ -11,7 +11,7 @@ import structlog
 
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.api_keys import found, hash_of
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.metrics import REFUSED_CALLERS
 from agentvisor.host.tokens import Tokens
 

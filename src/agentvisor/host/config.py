@@ -10,6 +10,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 
 from agentvisor.host.config_error import ConfigError
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.config_langgraph import read_langgraph_json
 from agentvisor.host.config_settings import (
     NOT_SETTINGS,
@@ -19,7 +20,7 @@ from agentvisor.host.config_settings import (
     section_of,
     variable_of,
 )
-from agentvisor.host.config_tree import AgentConfig, Config, HttpConfig
+from agentvisor.host.config_tree import AgentConfig, Config
 from agentvisor.host.config_yaml import read_yaml
 
 __all__ = ["FILE_NAMES", "AgentConfig", "Config", "ConfigError", "find_config_file", "http_in_force", "load_config"]

@@ -6,6 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+KIB = 1024
+MIB = 1024 * KIB
+
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _DURATION_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"

@@ -24,13 +24,14 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import unsheddable_blobs
+from agentvisor.host.attempt_report import close_of, close_of_stopped
 from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.external.attempt_objects import AttemptObjects
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.giving_back import until_boundary
-from agentvisor.host.guests import AgentEnd, Guests, RunningAgent
+from agentvisor.host.guests import Guests, RunningAgent
 from agentvisor.host.held_log import HeldLog
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
@@ -47,7 +48,6 @@ Begun = TypeVar("Begun")
 
 _ASK_WHY_AGAIN = 0.2
 _READ_AGAIN = 0.2
-_TEXT_CHARS = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ class LiveAttempt:
             if self.journal.is_fenced:
                 return None
             if agent.ended.done():
-                return _close_of(await agent.ended, self._services.max_output)
+                return close_of(await agent.ended, self._services.max_output)
             if cancel.done():
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
@@ -338,7 +338,7 @@ class LiveAttempt:
         if self.journal.is_fenced:
             return None
         if agent.ended.done():
-            close = _close_of(agent.ended.result(), self._services.max_output)
+            close = close_of(agent.ended.result(), self._services.max_output)
             self._log.info("run_given_back", at_boundary=True, ending=run_pb2.Ending.Name(close.ending))
             return close
         if cancel.done():
@@ -352,22 +352,14 @@ class LiveAttempt:
         agent.kill()
         await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
         ending = run_pb2.ENDING_CANCELLED if cancel.done() else run_pb2.ENDING_HOST_STOPPED
-        return self._close_of_stopped(agent, ending)
+        return close_of_stopped(agent, ending, self._services.max_output)
 
     async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose | None:
         grace = self._services.stop_grace
         self._log.info("agent_stopping", why=run_pb2.Ending.Name(ending))
         agent.cancel(grace)
         await asyncio.wait([agent.ended], timeout=2 * grace + 1)
-        return None if self.journal.is_fenced else self._close_of_stopped(agent, ending)
-
-    def _close_of_stopped(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose:
-        """An agent that completed while it was being stopped has completed."""
-        if agent.ended.done() and not agent.ended.cancelled():
-            close = _close_of(agent.ended.result(), self._services.max_output)
-            if close.ending in (run_pb2.ENDING_COMPLETED, run_pb2.ENDING_PAUSED):
-                return close
-        return journal_pb2.AttemptClose(ending=ending)
+        return None if self.journal.is_fenced else close_of_stopped(agent, ending, self._services.max_output)
 
     async def _until_cancelled(self) -> None:
         """Return once the run shall end, or is lost; a compaction is answered by a hand-over on the way."""
@@ -456,21 +448,3 @@ async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreRepl
     except Exception:
         log.exception("store_call_failed")
         return store_pb2.StoreReply(error=to_error(Internal("the host failed; its log has the traceback")))
-
-
-def _close_of(end: AgentEnd, max_output: int) -> journal_pb2.AttemptClose:
-    """The report of an agent's end: its own last word where it had one."""
-    close = journal_pb2.AttemptClose(ending=end.ending, code=end.code, error_message=end.message[:_TEXT_CHARS])
-    if end.outcome is not None:
-        close.output = end.outcome.output
-        close.error_type = end.outcome.error_type[:_TEXT_CHARS]
-        close.error_message = (end.outcome.error_message or end.message)[:_TEXT_CHARS]
-        close.traceback = end.outcome.traceback[-_TEXT_CHARS:]
-    if len(close.output) > max_output:
-        return journal_pb2.AttemptClose(
-            ending=run_pb2.ENDING_AGENT_ERROR,
-            error_type="ValueTooLarge",
-            error_message=f"the agent's result has {len(close.output)} bytes, the limit is {max_output} "
-            "(storage.max_output): return a reference to large data instead",
-        )
-    return close

@@ -62,7 +62,9 @@ class ThreadStates:
             "metadata": metadata,
             "created_at": checkpoint.ts,
             "checkpoint": self._address(checkpoint.namespace, checkpoint.checkpoint_id, metadata),
-            "parent_checkpoint": self._address(checkpoint.namespace, checkpoint.parent_id, metadata),
+            "parent_checkpoint": self._address(checkpoint.namespace, checkpoint.parent_id, metadata)
+            if checkpoint.parent_id is not None
+            else None,
             "interrupts": [one for task in tasks for one in task.interrupts(live=live)],
             "checkpoint_id": checkpoint.checkpoint_id,
             "parent_checkpoint_id": checkpoint.parent_id,

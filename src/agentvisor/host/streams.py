@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from time import time
 
 from agentvisor.core.ids import RunId
-from agentvisor.host.tape import Event, Gap, StreamLimits, Tape
+from agentvisor.host.tape import Event, Gap, Held, StreamLimits, Tape
 
 __all__ = ["ALL", "METADATA", "Event", "Gap", "RunStreams", "StreamLimits"]
 
@@ -120,8 +120,8 @@ class RunStreams:
         held, tape.held = tape.held, None
         if not whole:
             self._add(tape, Gap(max(tape.base, tape.next_id + 1)))
-        for attempt, mode, namespace, data in held:
-            self._number(tape, attempt, mode, namespace, data)
+        for event in held:
+            self._number(tape, event)
         tape.tell()
 
     def publish(self, run_id: RunId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
@@ -129,12 +129,13 @@ class RunStreams:
         tape = self.open(run_id)
         if tape.closed or attempt < tape.attempt:
             return  # an attempt that lost its run still talks
+        event = (attempt, mode, tuple(namespace), data, self._now() // 1000)
         if tape.held is not None and len(tape.held) < self._limits.events:
-            tape.held.append((attempt, mode, tuple(namespace), data))
+            tape.held.append(event)
             return
         self.taken_over(run_id, whole=False)  # so many are held that nobody can wait any longer
         self._tapes.move_to_end(run_id)
-        self._number(tape, attempt, mode, tuple(namespace), data)
+        self._number(tape, event)
         tape.tell()
 
     def attempt_over(self, run_id: RunId, attempt: int, *, given_back: bool) -> None:
@@ -195,9 +196,8 @@ class RunStreams:
             self._add(tape, Gap(tape.next_id + 1))
             tape.tell()
 
-    def _number(self, tape: Tape, attempt: int, mode: str, namespace: tuple[str, ...], data: bytes) -> None:
-        number = tape.next_id or tape.base or self._now()
-        self._add(tape, Event(number, attempt, mode, namespace, data, int(self._clock() * 1000)))
+    def _number(self, tape: Tape, event: Held) -> None:
+        self._add(tape, Event(tape.next_id or tape.base or self._now(), *event))
 
     def _add(self, tape: Tape, item: Event | Gap) -> None:
         before = tape.bytes

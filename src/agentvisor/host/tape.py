@@ -54,8 +54,8 @@ class StreamLimits:
     runs: int = 10_000
 
 
-Held = tuple[int, str, tuple[str, ...], bytes]
-"""Attempt, mode, namespace, data of an event that has no number yet."""
+Held = tuple[int, str, tuple[str, ...], bytes, int]
+"""Attempt, mode, namespace, data of an event that has no number yet, and when it came."""
 
 
 @dataclass(slots=True)

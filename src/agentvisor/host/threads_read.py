@@ -14,7 +14,8 @@ from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
-from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Internal, Unavailable
@@ -171,7 +172,17 @@ class ThreadReader:
         handle = self._client.get_workflow_handle(thread_id)
         for attempt in range(_TRIES):
             try:
-                return await handle.query(name, argument, result_type=bytes, rpc_timeout=_RPC_TIMEOUT)
+                return await handle.query(
+                    name,
+                    argument,
+                    result_type=bytes,
+                    reject_condition=QueryRejectCondition.NOT_OPEN,
+                    rpc_timeout=_RPC_TIMEOUT,
+                )
+            except WorkflowQueryRejectedError:
+                # It has continued as new this moment, or is deleted: what Temporal has not removed yet would answer as
+                # it stood, and whoever waits for a run of it would wait on.
+                await self.describe(thread_id)
             except WorkflowQueryFailedError as error:
                 raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
             except RPCError as error:

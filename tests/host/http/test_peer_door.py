@@ -1,8 +1,10 @@
 """Hosts read each other's tapes, and nobody else does: over a real connection, with real signatures."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
+from time import time
 from typing import Any
 
 import httpx
@@ -14,7 +16,8 @@ from tests.support.temporal import free_ports
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import RunId
 from agentvisor.host.app import _credential
-from agentvisor.host.config_tree import Config, HttpConfig
+from agentvisor.host.config_http import HttpConfig
+from agentvisor.host.config_tree import Config
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.peer_credential import HEADER, PeerCredential, peer_key
@@ -62,10 +65,10 @@ async def feed_of(address: str, credential: PeerCredential = KEY) -> PeerFeed:
     return PeerFeed(peers, credential)
 
 
-def told(count: int) -> RunStreams:
-    streams = RunStreams()
+def told(events: int, clock: Callable[[], float] = time) -> RunStreams:
+    streams = RunStreams(clock=clock)
     streams.attempt_started(RUN, 1, 1000)
-    for number in range(count):
+    for number in range(events):
         streams.publish(RUN, 1, "custom", ["sub:1"], b"%d" % number)
     return streams
 
@@ -84,6 +87,21 @@ async def test_another_host_reads_the_same_events_to_the_end(tmp_path: Path) -> 
     assert [one for one in found if isinstance(one, Event)] == own
     assert [one for one in later if isinstance(one, Event)] == own[2:]
     assert found[-1] == Sign(own[-1].id + 1, ended=True) if isinstance(own[-1], Event) else False
+
+
+async def test_a_copy_keeps_when_each_event_came(tmp_path: Path) -> None:
+    moments = count(1_700_000_000.0, 0.25)
+    streams = told(3, lambda: next(moments))
+    streams.close(RUN)
+    copy = RunStreams(clock=lambda: 1_800_000_000.0)
+    async with home(tmp_path, streams) as address:
+        for one in await read(await feed_of(address)):
+            if isinstance(one, Event):
+                copy.take(RUN, one)
+    times = [one.at_ms for one in copy.kept(RUN)]
+    assert times == [one.at_ms for one in streams.kept(RUN)]
+    assert times == sorted(set(times))
+    assert 1_700_000_000_000 <= times[0] < times[-1] < 1_700_000_010_000
 
 
 async def test_who_goes_on_with_a_run_gets_what_there_is_and_ends_what_was(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.api_keys import hash_of
 from agentvisor.host.callers import Callers
 from agentvisor.host.config_auth import ApiKeyConfig
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostStub

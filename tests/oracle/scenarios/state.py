@@ -25,6 +25,8 @@ async def state_read(to: Conversation) -> None:
     await to.say("unknown checkpoint", threads.get_state(thread, checkpoint_id=str(uuid4())))
     await to.say("a bad checkpoint", threads.get_state(thread, checkpoint_id="nope"))
     await to.say("unknown thread", threads.get_state(str(uuid4())))
+    # LangGraph's JavaScript client has a method for it.
+    await to.request("patched", "PATCH", f"/threads/{thread}/state", json={"metadata": {"a": 1}}, body=False)
 
 
 @scenario

@@ -162,11 +162,8 @@ class _Run:
     def _take_of_root(self, mode: str, payload: object) -> None:
         if mode == "values":
             self._values = payload
-        if mode == "updates" and (interrupts := interrupts_of(payload)) is not None:
+        if mode == "updates" and interrupts_of(payload) is not None:
             self._paused = True
-            if interrupts and "values" in self._asked and "updates" not in self._asked:
-                # A caller who reads values hears of the question there: so does LangGraph's server.
-                self._events.send("values", (), to_json(payload))
 
 
 def _nodes(listed: object) -> list[str] | str | None:

@@ -8,7 +8,7 @@ import h11
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.http.errors import refusal
 
 _SLACK = 64 * 1024

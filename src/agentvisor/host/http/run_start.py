@@ -41,8 +41,13 @@ class Started:
 
     def headers(self, way_back: str | None = None) -> dict[str, str]:
         """Where the run is, and where a client that was cut off goes on: LangGraph's client reads both."""
-        place = f"/threads/{self.thread_id}/runs/{self.run.run_id}"
-        return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
+        return where(self.thread_id, self.run.run_id, way_back)
+
+
+def where(thread_id: ThreadId, run_id: RunId, way_back: str | None = None) -> dict[str, str]:
+    """The headers that say where a run is, and where its end or its events are to be had again."""
+    place = f"/threads/{thread_id}/runs/{run_id}"
+    return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,9 @@ class Prepared:
     async def start(self) -> Started:
         """Record it."""
         spec = self.spec
-        thread_metadata = {"graph_id": spec.agent, "assistant_id": spec.assistant_id}
+        # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
+        named = {"graph_id": spec.agent, "assistant_id": spec.assistant_id}
+        thread_metadata = {**named, **(self.body.metadata or {})}
         recorded = await _recorded(
             self.services,
             self.body,

@@ -19,7 +19,7 @@ from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.outcome import failure, keeping_alive, outcome
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import RunCreate
-from agentvisor.host.http.run_start import canceller, start, streaming, waiting
+from agentvisor.host.http.run_start import canceller, start, streaming, waiting, where
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.selecting import selected
 from agentvisor.host.http.services import Served, Services
@@ -109,7 +109,7 @@ async def cancel_run(
             await services.threads.wait_run(thread_id, run_id)
         return {}
 
-    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/join"}
+    location = where(thread_id, run_id, "join")
     return LiveResponse(keeping_alive(ended(), services.heartbeat), "application/json", location)
 
 
@@ -123,7 +123,7 @@ async def join_run(
         return await outcome(services, thread_id, await services.threads.wait_run(thread_id, run_id))
 
     leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
-    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/join"}
+    location = where(thread_id, run_id, "join")
     return LiveResponse(keeping_alive(answer(), services.heartbeat), "application/json", location, leaving)
 
 
@@ -141,7 +141,7 @@ async def join_run_stream(
     leaving = canceller(services, thread_id, run_id) if cancel_on_disconnect else None
     named = _named(stream_mode)
     query = f"?{urlencode([('stream_mode', mode) for mode in named])}" if named else ""
-    location = {"Location": f"/threads/{thread_id}/runs/{run_id}/stream{query}"}
+    location = where(thread_id, run_id, f"stream{query}")
     events = _events(services, thread_id, run_id, named, _after(last_event_id))
     pieces = wire(events, services.heartbeat)
     return LiveResponse(pieces, "text/event-stream", {**HEADERS, **location}, leaving)

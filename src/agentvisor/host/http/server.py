@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agentvisor.core.errors import Unavailable
-from agentvisor.host.config_tree import HttpConfig
+from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.http.connections import protocol_of
 
 _STOP_SECONDS = 1

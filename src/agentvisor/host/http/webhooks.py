@@ -12,7 +12,7 @@ from agentvisor.core.errors import NotFound
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.notices import Notice
 from agentvisor.core.runs import Run
-from agentvisor.host.config_tree import signing_key
+from agentvisor.host.config_http import signing_key
 from agentvisor.host.http.json import encode
 from agentvisor.host.http.reading import state_at
 from agentvisor.host.http.services import Services
