@@ -24,11 +24,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests.histories.scenarios import SCENARIOS  # noqa: E402
 from tests.histories.shelf_scenarios import SHELF_SCENARIOS, place  # noqa: E402
+from tests.histories.upkeep_scenarios import CRON_SCENARIOS  # noqa: E402
 from tests.support.temporal import temporal_server  # noqa: E402
 
 from agentvisor.core.ids import ThreadId  # noqa: E402 - after the path
 
-ALL = [*SCENARIOS, *SHELF_SCENARIOS]
+ALL = [*SCENARIOS, *SHELF_SCENARIOS, *CRON_SCENARIOS]
 
 
 async def record(address: str, name: str) -> list[str]:
@@ -37,6 +38,8 @@ async def record(address: str, name: str) -> list[str]:
     if name in SHELF_SCENARIOS:
         await SHELF_SCENARIOS[name](address, workflow_id)
         workflow_id = place(workflow_id)
+    elif name in CRON_SCENARIOS:
+        await CRON_SCENARIOS[name](address, workflow_id)
     else:
         await SCENARIOS[name](address, ThreadId(workflow_id))
     client = await Client.connect(address)

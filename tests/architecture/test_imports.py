@@ -30,6 +30,10 @@ TEMPORAL_ROOMS = [
     "temporal_client",
     "capacity",
     "peers",
+    "beating",
+    "cron_activity",
+    "crons",
+    "expire_activity",
     "webhook_activity",
     "app",
 ]

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from tests.histories.store_scenarios import STORE_SCENARIOS, Scenario
+from tests.histories.upkeep_scenarios import UPKEEP_SCENARIOS
 from tests.histories.way_scenarios import WAY_SCENARIOS
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, Role, engine_host
@@ -273,4 +274,5 @@ SCENARIOS: dict[str, Scenario] = (
     }
     | STORE_SCENARIOS
     | WAY_SCENARIOS
+    | UPKEEP_SCENARIOS
 )

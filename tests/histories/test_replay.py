@@ -7,10 +7,12 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 from tests.histories.scenarios import SCENARIOS
 from tests.histories.shelf_scenarios import SHELF_SCENARIOS
+from tests.histories.upkeep_scenarios import CRON_SCENARIOS
 
 from agentvisor.core import shelf as core_shelf
 from agentvisor.core import thread as core_thread
 from agentvisor.host.worker import workflow_runner
+from agentvisor.host.workflow.cron import CronWorkflow
 from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
@@ -19,9 +21,8 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 
 async def replay(path: Path) -> None:
     history = WorkflowHistory.from_json(path.stem, path.read_text())
-    await Replayer(workflows=[ThreadWorkflow, ShelfWorkflow], workflow_runner=workflow_runner()).replay_workflow(
-        history
-    )
+    known = [ThreadWorkflow, ShelfWorkflow, CronWorkflow]
+    await Replayer(workflows=known, workflow_runner=workflow_runner()).replay_workflow(history)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
@@ -30,7 +31,7 @@ async def test_a_recorded_history_replays(path: Path) -> None:
 
 
 def test_every_scenario_is_recorded() -> None:
-    assert {path.name.partition(".")[0] for path in RECORDED} == {*SCENARIOS, *SHELF_SCENARIOS}
+    assert {path.name.partition(".")[0] for path in RECORDED} == {*SCENARIOS, *SHELF_SCENARIOS, *CRON_SCENARIOS}
 
 
 async def test_a_change_that_would_break_living_threads_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

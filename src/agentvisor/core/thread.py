@@ -13,6 +13,7 @@ from agentvisor.core.applying import apply
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
+from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.notices import MOST_NOTICES, Notice
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
@@ -161,6 +162,18 @@ class Thread:
     """What it takes to undo the run that has begun last, while it has not ended."""
     notices: dict[RunId, Notice] = field(default_factory=dict[RunId, Notice])
     """Ends of runs that webhooks are still to hear of."""
+    lifetime: Lifetime | None = None
+    """None: it lives until it is deleted."""
+    used_at_ms: int = 0
+    """When somebody last used it: what its own upkeep does is no use."""
+    swept_at_ms: int = 0
+    """When its time to live was last over and it stayed."""
+    sweep_run_id: str = ""
+    """The session that its upkeep has opened."""
+    sweeping: bool = False
+    """Its time is over, and what follows of that is being done. Not stored: another execution begins that anew."""
+    expiring: bool = False
+    """The same, and it will be gone then."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
 
@@ -255,6 +268,10 @@ class Thread:
             self._make_way(spec, now_ms)
             run = Run(spec, RunStatus.PENDING, now_ms, now_ms)
             self.runs[spec.run_id] = run
+            if self.sweeping and run.is_session:
+                self.sweep_run_id = run.run_id
+            else:
+                self.used_at_ms = now_ms
             self.touch(now_ms)
         return run
 
@@ -468,6 +485,8 @@ class Thread:
         run.updated_at_ms = now_ms
         if run.is_agent and run.attempts:
             run.head = self.store.heads.get(ROOT, "")
+        if run.run_id != self.sweep_run_id:
+            self.used_at_ms = now_ms
         if run.is_session:
             del self.runs[run.run_id]
         elif run.is_update:

@@ -20,20 +20,25 @@ from temporalio.client import Client
 
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
+from agentvisor.core.lifetimes import Lifetime, Strategy
 from agentvisor.core.shelf import ShelfSettings
 from agentvisor.core.thread import Settings
 from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.config import Config
+from agentvisor.host.cron_activity import CronActivities
+from agentvisor.host.crons import Crons
 from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.erasing import Eraser
+from agentvisor.host.expire_activity import ExpireActivity
 from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
+from agentvisor.host.http.cron_runs import CronRuns
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.http.services import services_of
@@ -61,7 +66,8 @@ from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.webhook_activity import WebhookActivity
-from agentvisor.host.worker import shelf_worker, telling, workers
+from agentvisor.host.worker import shelf_worker, telling, upkeep, workers
+from agentvisor.host.workflow.cron import CronWorkflow
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -115,8 +121,9 @@ async def running_host(
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = queue_of(task_queue, host_id)
     external = open_external(config.storage)
-    threads = Threads(client, _defaults(config), external)
     shelves = Shelves(client, _shelf_defaults(config))
+    crons = Crons(client, shelves, task_queue)
+    threads = Threads(client, _defaults(config), external, crons.forget_thread)
     items = Items(shelves, _item_limits(config))
     streams = RunStreams()
     peers = Peers(client, task_queue, host_id)
@@ -188,6 +195,7 @@ async def running_host(
             outside=sessions,
             items=items,
             assistants=Assistants(shelves, _assistant_defaults(config)),
+            crons_of=crons,
             callers=callers,
             version=__version__,
             grpc_address=grpc_address,
@@ -197,6 +205,13 @@ async def running_host(
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
         await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
+        of_host = services_of(app)
+        expiring, cron_runs = ExpireActivity(of_host.threads.erase_expired, of_host.prune), CronRuns(of_host)
+        of_crons = CronActivities(crons, cron_runs.start, cron_runs.release)
+        activities = [expiring.run, of_crons.fire, of_crons.release]
+        await stack.enter_async_context(
+            upkeep(client, activities, [CronWorkflow], task_queue=task_queue, stop_grace=stop_grace)
+        )
         door = PeerDoor(app, streams, _credential(config), host_id, _address(config))
         await stack.enter_async_context(serving(door, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
@@ -290,6 +305,9 @@ def _defaults(config: Config) -> ThreadDefaults:
         ),
         max_input=storage.max_input,
         max_value=storage.max_value,
+        lifetime=None
+        if temporal.thread_ttl is None
+        else Lifetime(_ms(temporal.thread_ttl), Strategy[temporal.thread_ttl_strategy.upper()]),
     )
 
 

@@ -81,6 +81,17 @@ class TemporalConfig(Section):
     max_checkpoint_history: int = Field(
         default=100, description="Checkpoints kept for each namespace of a thread; 0 or less keeps all."
     )
+    thread_ttl: Duration | None = Field(
+        default=None,
+        description="How long a thread lives after its last use whose creator does not say; none: until it is deleted.",
+    )
+    thread_ttl_strategy: Literal["delete", "keep_latest"] = Field(
+        default="delete", description="What is done with it then: keep_latest only drops its older checkpoints."
+    )
+    stateless_grace: Duration = Field(
+        default=timedelta(minutes=1),
+        description="How long a run without a thread is there after its end, where no host was left to delete it.",
+    )
     max_run_history: int = Field(default=100, description="Finished runs kept for each thread; 0 or less keeps all.")
     pending_writes_enabled: bool = Field(
         default=True, description="Keep the writes of finished tasks of an unfinished super-step; pinned at creation."

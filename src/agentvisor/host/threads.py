@@ -40,6 +40,7 @@ from agentvisor.core.errors import (
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
+from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import CancelAction, Run
@@ -48,14 +49,19 @@ from agentvisor.core.thread import STATE_VERSION, Settings, Thread, ThreadStatus
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
 from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
-from agentvisor.host.threads_delete import delete_thread
+from agentvisor.host.threads_delete import Forget, delete_thread, erase_expired, nothing_beside
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
 from agentvisor.host.workflow.refusals import refusal, was_dropped
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.reads import KEYWORDS, metadata_term
-from agentvisor.protocol.threads import run_from_message, settings_to_message, thread_to_message
+from agentvisor.protocol.threads import (
+    lifetime_to_message,
+    run_from_message,
+    settings_to_message,
+    thread_to_message,
+)
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.threads")
@@ -79,6 +85,8 @@ class ThreadDefaults:
     settings: Settings
     max_input: int
     max_value: int
+    lifetime: Lifetime | None = None
+    """Of those whose creator names none."""
 
 
 class _Request(Protocol):
@@ -95,10 +103,18 @@ class Threads:
     The operator's door, as it is made; `of` gives an owner's.
     """
 
-    def __init__(self, client: Client, defaults: ThreadDefaults, external: ExternalStorage | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        defaults: ThreadDefaults,
+        external: ExternalStorage | None = None,
+        forget: Forget = nothing_beside,
+    ) -> None:
+        """`forget`: removes what belongs to a thread and is kept beside it, before the thread itself."""
         self._client = client
         self._defaults = defaults
         self._external = external
+        self._forget = forget
         self._reader = ThreadReader(client)
         self._owner = EVERYONE
         self._waiting: dict[RunId, set[asyncio.Future[None]]] = {}
@@ -119,9 +135,19 @@ class Threads:
 
     # --- threads ---------------------------------------------------------------------------------------------------
 
-    async def create(self, thread_id: ThreadId, metadata: Mapping[str, object], *, exist_ok: bool) -> Thread:
-        """Create a thread. `Conflict` where it exists, unless that is fine; always where it is another owner's."""
-        existed = await self._start(thread_id, self._initial(thread_id, metadata), exist_ok=exist_ok)
+    async def create(
+        self,
+        thread_id: ThreadId,
+        metadata: Mapping[str, object],
+        *,
+        exist_ok: bool,
+        lifetime: Lifetime | None = None,
+    ) -> Thread:
+        """Create a thread. `Conflict` where it exists, unless that is fine; always where it is another owner's.
+
+        One that exists already keeps its time to live.
+        """
+        existed = await self._start(thread_id, self._initial(thread_id, metadata, lifetime), exist_ok=exist_ok)
         try:
             return await self.get(thread_id)
         except NotFound:
@@ -135,6 +161,7 @@ class Threads:
         thread.settings, thread.pending_writes_enabled = defaults.settings, defaults.pending_writes_enabled
         thread.incarnation = uuid4().hex
         thread.owner = self._owner or thread.owner
+        thread.lifetime = thread.lifetime or defaults.lifetime
         try:
             await self._own_objects(thread)
             await self._create(thread)
@@ -184,7 +211,7 @@ class Threads:
             raise unavailable(thread_id, error) from error
         return False
 
-    def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> bytes:
+    def _initial(self, thread_id: ThreadId, metadata: Mapping[str, object], lifetime: Lifetime | None) -> bytes:
         now = int(time() * 1000)
         return thread_pb2.Thread(
             version=STATE_VERSION,
@@ -197,6 +224,8 @@ class Threads:
             settings=settings_to_message(self._defaults.settings),
             incarnation=uuid4().hex,
             owner=self._owner,
+            lifetime=lifetime_to_message(lifetime or self._defaults.lifetime),
+            used_at_ms=now,
         ).SerializeToString()
 
     async def get(self, thread_id: ThreadId) -> Thread:
@@ -326,7 +355,20 @@ class Threads:
 
     async def update_metadata(self, thread_id: ThreadId, metadata: Mapping[str, object]) -> Thread:
         """Set these keys of the thread's metadata, leave the others."""
-        request = run_pb2.UpdateThread(metadata=metadata_to_struct(metadata))
+        return await self._change(thread_id, run_pb2.UpdateThread(metadata=metadata_to_struct(metadata)))
+
+    async def set_lifetime(
+        self, thread_id: ThreadId, lifetime: Lifetime | None, metadata: Mapping[str, object]
+    ) -> Thread:
+        """Give the thread another time to live, or none, from now on; with `update_metadata` in one."""
+        request = run_pb2.UpdateThread(
+            metadata=metadata_to_struct(metadata),
+            lifetime=lifetime_to_message(lifetime),
+            without_lifetime=lifetime is None,
+        )
+        return await self._change(thread_id, request)
+
+    async def _change(self, thread_id: ThreadId, request: run_pb2.UpdateThread) -> Thread:
         await self._update(thread_id, "update_thread", request)
         return await self.get(thread_id)
 
@@ -335,7 +377,12 @@ class Threads:
 
         `NotFound` where there is none; a delete that was cut off is finished by another all the same.
         """
-        await delete_thread(self._client, thread_id, self._external, self._owner)
+        await delete_thread(self._client, thread_id, self._external, self._owner, self._forget)
+
+    async def erase_expired(self, thread_id: ThreadId, execution: str, owner: Owner) -> None:
+        """Remove the thread whose execution asks for that, for its time to live is over; it may be gone by now."""
+        await self._forget(thread_id, owner)
+        await erase_expired(self._client, thread_id, execution, self._external)
 
     async def search(
         self,
@@ -402,10 +449,12 @@ class Threads:
         create: bool,
         thread_metadata: Mapping[str, object],
         seen: Seen | None = None,
+        lifetime: Lifetime | None = None,
     ) -> Run:
         """Record a run, durably; with `create` also its thread. Starting the same run id again changes nothing.
 
         `seen`: what the caller saw of interrupts; `Conflict` with the detail `changed` where that is out of date.
+        `lifetime`: of the thread, where it is created.
         """
         body = spec.SerializeToString()
         if len(body) > self._defaults.max_input:
@@ -420,7 +469,7 @@ class Threads:
             request.seen.CopyFrom(seen_to_message(seen))
         start = None
         if create:
-            start = self._initial(thread_id, thread_metadata)
+            start = self._initial(thread_id, thread_metadata, lifetime)
         # A refused update is answered with its refusal again: another look at the thread is another update.
         update_id = spec.run_id if seen is None else f"{spec.run_id}:{uuid4().hex[:8]}"
         reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)

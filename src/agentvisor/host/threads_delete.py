@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -27,8 +28,19 @@ from agentvisor.protocol.v1 import thread_pb2
 _TIMEOUT = timedelta(seconds=10)
 
 
+Forget = Callable[[ThreadId, Owner], Awaitable[None]]
+
+
+async def nothing_beside(_: ThreadId, __: Owner) -> None:
+    """Of threads that have nothing beside them."""
+
+
 async def delete_thread(
-    client: Client, thread_id: ThreadId, external: ExternalStorage | None, caller: Owner = EVERYONE
+    client: Client,
+    thread_id: ThreadId,
+    external: ExternalStorage | None,
+    caller: Owner = EVERYONE,
+    forget: Forget = nothing_beside,
 ) -> None:
     """End the thread, then delete the executions of its chain, the newest last, and its objects.
 
@@ -42,7 +54,9 @@ async def delete_thread(
     try:
         current = await handle.describe(rpc_timeout=_TIMEOUT)
         chain = await _chain(client, thread_id, current.run_id)
-        check_owner(thread_id, caller, chain[0].owner if chain else "")
+        owner = Owner(chain[0].owner if chain else "")
+        check_owner(thread_id, caller, owner)
+        await forget(thread_id, owner)
         # This thread and no later one of the same id, which may have begun while an earlier try was cut off.
         own = client.get_workflow_handle(thread_id, first_execution_run_id=chain[0].first_run_id if chain else None)
         await _ignoring_gone(own.terminate(reason="thread deleted", rpc_timeout=_TIMEOUT))
@@ -50,16 +64,7 @@ async def delete_thread(
         if last != current.run_id:  # it had continued as new meanwhile; now it cannot any more
             chain = await _chain(client, thread_id, last)
         for run_id in reversed([one.run_id for one in chain]):
-            await _ignoring_gone(
-                client.workflow_service.delete_workflow_execution(
-                    DeleteWorkflowExecutionRequest(
-                        namespace=client.namespace,
-                        workflow_execution=WorkflowExecution(workflow_id=thread_id, run_id=run_id),
-                    ),
-                    retry=True,
-                    timeout=_TIMEOUT,
-                )
-            )
+            await _erase(client, thread_id, run_id)
         finished = await _delete_objects(client, thread_id, external)
         if current.status is not WorkflowExecutionStatus.RUNNING and not finished:
             raise missing_thread(thread_id)
@@ -70,6 +75,39 @@ async def delete_thread(
         # nobody knows any more: whoever asks, they go, and only the operator is told that there were any.
         if not await _delete_objects(client, thread_id, external) or caller != EVERYONE:
             raise missing_thread(thread_id) from error
+
+
+async def erase_expired(client: Client, thread_id: ThreadId, execution: str, external: ExternalStorage | None) -> None:
+    """Delete an open thread's objects and executions, the one that asks last: it is open until then, and asks again.
+
+    An execution that is deleted is ended by Temporal itself. However late this is done, or again: no later thread of
+    the same id loses anything.
+    """
+    try:
+        chain = await _chain(client, thread_id, execution)
+        if not chain:
+            return
+        if external is not None:
+            home = home_of(thread_id)
+            listed = await external.below(home)
+            await external.delete([path for path in listed if incarnation_in(home, path) == chain[0].incarnation])
+        for run_id in reversed([one.run_id for one in chain]):
+            await _erase(client, thread_id, run_id)
+    except RPCError as error:
+        raise unavailable(thread_id, error) from error
+
+
+async def _erase(client: Client, thread_id: ThreadId, run_id: str) -> None:
+    await _ignoring_gone(
+        client.workflow_service.delete_workflow_execution(
+            DeleteWorkflowExecutionRequest(
+                namespace=client.namespace,
+                workflow_execution=WorkflowExecution(workflow_id=thread_id, run_id=run_id),
+            ),
+            retry=True,
+            timeout=_TIMEOUT,
+        )
+    )
 
 
 async def _delete_objects(client: Client, thread_id: ThreadId, external: ExternalStorage | None) -> int:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.notices import Notice
+from agentvisor.host.beating import beating
 from agentvisor.host.webhook_sender import Answer, Heard
 from agentvisor.host.workflow.telling import WEBHOOK_ACTIVITY
 from agentvisor.protocol.threads import notice_from_message
 from agentvisor.protocol.v1 import run_pb2
 
-_BEAT = 2.0
-"""Seconds: a host that is killed while it sends is noticed by its silence."""
 _TEXT_CHARS = 500
 
 Tell = Callable[[ThreadId, Notice], Awaitable[Answer]]
@@ -33,19 +30,8 @@ class WebhookActivity:
     async def run(self, encoded: bytes) -> None:
         """One try to tell one notice."""
         message = run_pb2.Notice.FromString(encoded)
-        alive = asyncio.create_task(_beating())
-        try:
+        async with beating():
             answer = await self._tell(ThreadId(message.thread_id), notice_from_message(message))
-        finally:
-            alive.cancel()
-            with suppress(asyncio.CancelledError):
-                await alive
         if answer.heard is not Heard.YES:
             never = answer.heard is Heard.NEVER
             raise ApplicationError(answer.says[:_TEXT_CHARS], type="Webhook", non_retryable=never)
-
-
-async def _beating() -> None:
-    while True:
-        activity.heartbeat()
-        await asyncio.sleep(_BEAT)

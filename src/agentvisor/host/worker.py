@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
@@ -15,12 +15,16 @@ from agentvisor.host.erasing import Eraser
 from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.workflow.counted import count_into
+from agentvisor.host.workflow.expiring import upkeep_queue
 from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
 _CACHED_THREADS = 200
 """Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
+
+_UPKEEP = 20
+_UPKEEP_POLLERS = 2
 
 _WEBHOOKS = 20
 """That are sent at a time: each may wait for half a minute."""
@@ -122,6 +126,33 @@ async def telling(
         activities=[tell],
         max_concurrent_activities=_WEBHOOKS,
         max_concurrent_activity_task_polls=1,
+        graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+    )
+    async with worker:
+        yield
+
+
+@asynccontextmanager
+async def upkeep(
+    client: Client,
+    activities: Sequence[Callable[[bytes], Awaitable[object]]],
+    workflows: Sequence[type],
+    *,
+    task_queue: str,
+    stop_grace: float,
+) -> AsyncGenerator[None]:
+    """Take what nobody waits for, threads whose time is over and crons, while the context lasts."""
+    worker = Worker(
+        client,
+        task_queue=upkeep_queue(task_queue),
+        activities=activities,
+        workflows=workflows,
+        workflow_runner=workflow_runner(),
+        max_concurrent_activities=_UPKEEP,
+        max_concurrent_workflow_tasks=_UPKEEP,
+        workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(_UPKEEP_POLLERS),
+        activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
+        sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
     async with worker:

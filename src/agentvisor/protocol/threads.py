@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import CheckpointId, Namespace, RunId, ThreadId
+from agentvisor.core.lifetimes import Lifetime, Strategy
 from agentvisor.core.notices import Notice
 from agentvisor.core.owners import Owner
 from agentvisor.core.records import CheckpointKey
@@ -163,6 +164,10 @@ def thread_to_message(
         left_out=thread.left_out,
         incarnation=thread.incarnation,
         owner=thread.owner,
+        lifetime=lifetime_to_message(thread.lifetime),
+        used_at_ms=thread.used_at_ms,
+        swept_at_ms=thread.swept_at_ms,
+        sweep_run_id=thread.sweep_run_id,
     )
     message.metadata.ParseFromString(thread.metadata)
     if thread.active is not None:
@@ -199,6 +204,10 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
         left_out=dict(message.left_out),
         incarnation=incarnation_of(message),
         owner=Owner(message.owner),
+        lifetime=lifetime_from_message(message.lifetime) if message.HasField("lifetime") else None,
+        used_at_ms=message.used_at_ms or message.updated_at_ms,
+        swept_at_ms=message.swept_at_ms,
+        sweep_run_id=message.sweep_run_id,
     )
     for one in message.runs:
         run = run_from_message(one)
@@ -210,6 +219,22 @@ def thread_from_message(message: thread_pb2.Thread) -> Thread:
     for one in map(notice_from_message, message.notices):
         thread.notices[one.run.run_id] = one
     return thread
+
+
+def lifetime_to_message(lifetime: Lifetime | None) -> run_pb2.Lifetime | None:
+    """None: there is no limit."""
+    if lifetime is None:
+        return None
+    return run_pb2.Lifetime(
+        ttl_ms=lifetime.ttl_ms,
+        strategy=run_pb2.ExpiryStrategy.ValueType(lifetime.strategy),
+        while_waiting=lifetime.while_waiting,
+    )
+
+
+def lifetime_from_message(message: run_pb2.Lifetime) -> Lifetime:
+    """A strategy that this version does not know is an error of the host's door, not of the workflow."""
+    return Lifetime(message.ttl_ms, Strategy(message.strategy or Strategy.DELETE), message.while_waiting)
 
 
 def notice_to_message(notice: Notice, thread_id: str = "") -> run_pb2.Notice:

@@ -21,6 +21,7 @@ from agentvisor.host.app import Host, running_host
 from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config, load_config
+from agentvisor.host.crons import Crons
 from agentvisor.host.http.app import create_app
 from agentvisor.host.items import ItemLimits, Items
 from agentvisor.host.run_events import RunEvents
@@ -91,6 +92,7 @@ async def app_without_temporal(config: Config) -> FastAPI:
         outside=NoSessions(door),
         items=items,
         assistants=assistants,
+        crons_of=Crons(client, shelves, "queue"),
         callers=callers,
         version="1.2.3",
         grpc_address="127.0.0.1:1",

@@ -21,8 +21,10 @@ import httpx
 Things = Mapping[str, str]
 """What an owner has, by the names that stand in paths: thread_id, run_id, ...; and `mark`, which is in its metadata."""
 Body = Callable[[Things], Any]
-Stage = Literal["idle", "paused", "busy"]
-"""Of a thread: nothing has run; a finished run asked something, thread state has the key `k`; a run is at work."""
+Stage = Literal["idle", "paused", "busy", "alone", "alone and busy", "cron"]
+"""Of a thread: nothing has run; a finished run asked something, thread state has the key `k`; a run is at work.
+
+`alone`: it was made for a run that came without one, and has ended; is at work. `cron`: it has a cron."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,35 @@ TABLE: dict[str, Row] = {
     "GET /threads/{thread_id}/runs/{run_id}/stream": about(stranger=200),
     "POST /threads/{thread_id}/runs/{run_id}/cancel": about(stage="busy", spends=True, status=202),
     "POST /runs": makes(run(on_completion="keep"), thread_of=lambda response: response.json()["thread_id"]),
+    "POST /runs/batch": makes(
+        lambda _: [{"assistant_id": "plain", "input": {}, "on_completion": "keep"}],
+        thread_of=lambda response: response.json()[0]["thread_id"],
+    ),
     "POST /runs/wait": makes(run(on_completion="keep")),
     "POST /runs/stream": makes(run(on_completion="keep")),
+    # Agent Protocol's names: those runs have come without a thread, and have its id
+    "POST /agents/search": hosts(lambda _: {}),
+    "GET /agents/{agent_id}": hosts(named={"agent_id": "plain"}),
+    "GET /agents/{agent_id}/schemas": hosts(named={"agent_id": "asking"}),
+    "POST /runs/search": lists(lambda _: {"limit": 1000}),
+    "GET /runs/{run_id}": about(stage="alone"),
+    "DELETE /runs/{run_id}": about(stage="alone", spends=True, status=204),
+    "GET /runs/{run_id}/wait": about(stage="alone"),
+    "GET /runs/{run_id}/stream": about(stage="alone"),
+    "POST /runs/{run_id}/cancel": about(stage="alone and busy", spends=True, status=202),
+    # crons
+    "POST /threads/{thread_id}/runs/crons": about(run(schedule="0 0 1 1 *")),
+    "POST /runs/crons": hosts(run(schedule="0 0 1 1 *")),
+    "POST /runs/crons/search": lists(lambda _: {"limit": 1000}, stage="cron", spends=True),
+    "POST /runs/crons/count": lists(
+        lambda things: {"thread_id": things["thread_id"]},
+        stage="cron",
+        spends=True,
+        tells=lambda response, _: response.json() > 0,
+    ),
+    "GET /runs/crons/{cron_id}": about(stage="cron"),
+    "PATCH /runs/crons/{cron_id}": about(lambda _: {"metadata": {"a": 1}}, stage="cron"),
+    "DELETE /runs/crons/{cron_id}": about(stage="cron", spends=True, status=204),
     # the event protocol: a command that is refused is answered, too
     "POST /threads/{thread_id}/commands": about(lambda _: {"id": 1, "method": "agent.getTree"}, stranger=200),
     "POST /threads/{thread_id}/stream/events": follows(lambda _: {"channels": ["lifecycle", "values", "input"]}),

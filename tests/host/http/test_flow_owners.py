@@ -64,6 +64,8 @@ class Owner:
     async def have(self, stage: Stage) -> dict[str, str]:
         """A thread at this stage."""
         mark = uuid4().hex
+        if stage in ("alone", "alone and busy"):
+            return await self._alone(mark, busy=stage == "alone and busy")
         created = await self._http.post("/threads", json={"metadata": {"mark": mark}})
         thread_id: str = created.json()["thread_id"]
         things = {"thread_id": thread_id, "mark": mark, "key": "k", "assistant_id": "plain"}
@@ -81,7 +83,20 @@ class Owner:
             begun = await self._must("POST", f"{at}/runs", run("waiting", input={"gate": str(gate)})(things))
             things["run_id"] = begun.json()["run_id"]
             await until(lambda: _exists(gate.with_suffix(".started")))
+        if stage == "cron":
+            made = await self._must("POST", f"{at}/runs/crons", run(schedule="0 0 1 1 *")(things))
+            things["cron_id"] = made.json()["cron_id"]
         return things
+
+    async def _alone(self, mark: str, *, busy: bool) -> dict[str, str]:
+        gate = self._folder / mark
+        body = run("waiting", input={"gate": str(gate)} if busy else {}, on_completion="keep")({})
+        run_id: str = (await self._must("POST", "/runs", body)).json()["run_id"]
+        if busy:
+            await until(lambda: _exists(gate.with_suffix(".started")))
+        else:
+            await self._must("GET", f"/threads/{run_id}/runs/{run_id}/join", None)
+        return {"thread_id": run_id, "run_id": run_id, "mark": mark}
 
     async def _must(self, method: str, path: str, body: object) -> httpx.Response:
         response = await self._http.request(method, path, json=body)
@@ -141,7 +156,9 @@ def of_kind(*kinds: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("route", [name for name in TABLE if not name.startswith("WS")])
 async def test_who_shows_no_key_is_told_nothing(guarded: Host, route: str) -> None:
     row = TABLE[route]
-    things = dict.fromkeys(("thread_id", "run_id", "checkpoint_id", "interrupt_id", "key", "assistant_id"), MISSING)
+    things = dict.fromkeys(
+        ("thread_id", "run_id", "checkpoint_id", "interrupt_id", "key", "assistant_id", "cron_id"), MISSING
+    )
     for name, shown in ((None, {}), ("wrong", {"X-Api-Key": "wrong"})):
         async with httpx.AsyncClient(base_url=guarded.url, headers=shown) as http:
             method, _, path = route.partition(" ")
@@ -161,10 +178,14 @@ async def test_what_one_owns_does_not_exist_for_another(
     before = await anna.seen(things)
 
     refused = await call(guarded, "bert", route, row, things)
-    of_none = await call(guarded, "bert", route, row, {**things, "thread_id": MISSING})
+    ids = {things[name] for name in ("thread_id", "cron_id") if name in things}
+    of_none = await call(guarded, "bert", route, row, {k: MISSING if v in ids else v for k, v in things.items()})
     assert refused.status_code == row.stranger, refused.text
-    assert refused.text.replace(things["thread_id"], MISSING) == of_none.text, "told apart from what does not exist"
-    assert refused.is_error or "does not exist" in refused.text, refused.text
+    told = refused.text
+    for one in ids:
+        told = told.replace(one, MISSING)
+    assert told == of_none.text, "told apart from what does not exist"
+    assert refused.is_error or '"NotFound"' in refused.text, refused.text
     assert await anna.seen(things) == before, "it had an effect"
 
     allowed = await call(guarded, "anna", route, row, things)

@@ -12,9 +12,11 @@ from starlette.middleware.cors import CORSMiddleware
 from agentvisor.host.assistants import Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.config import Config
-from agentvisor.host.http import assistants as assistant_routes
+from agentvisor.host.crons import Crons
 from agentvisor.host.http import (
+    agent_protocol,
     assistants_graph,
+    crons,
     errors,
     event_protocol,
     interrupts,
@@ -32,6 +34,7 @@ from agentvisor.host.http import (
     threads,
     threads_copy,
 )
+from agentvisor.host.http import assistants as assistant_routes
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.documented import ERRORS, document
@@ -58,6 +61,7 @@ def create_app(
     outside: Outside,
     items: Items,
     assistants: Assistants,
+    crons_of: Crons,
     callers: Callers,
     version: str,
     grpc_address: str | None,
@@ -76,6 +80,7 @@ def create_app(
         outside: writes into threads outside of runs.
         items: the store beside threads.
         assistants: agents with configs of their own.
+        crons_of: runs by the clock.
         callers: who may call, and for whom they act.
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
@@ -92,6 +97,7 @@ def create_app(
         outside=outside,
         items=items,
         assistants=assistants,
+        crons=crons_of,
         config=config,
         version=version,
         grpc=grpc_address,
@@ -132,6 +138,8 @@ def create_app(
         runs,
         runs_cancel,
         stateless,
+        crons,
+        agent_protocol,
         interrupts,
         event_protocol,
         store,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import CheckpointId, Namespace
+from agentvisor.core.lifetimes import Lifetime, Strategy
 from agentvisor.host.http.run_create import CheckpointAddress, Command, JsonObject
 
 
@@ -31,6 +32,29 @@ class Superstep(Body):
     updates: list[HistoricUpdate] = Field(min_length=1)
 
 
+_LONGEST_TTL = 10 * 366 * 24 * 60.0
+"""Minutes."""
+Minutes = Annotated[float, Field(gt=0, le=_LONGEST_TTL, allow_inf_nan=False)]
+
+
+class TimeToLive(Body):
+    """How long a thread lives after its last use."""
+
+    ttl: Minutes = Field(description="Minutes.")
+    strategy: Literal["delete", "keep_latest"] = Field(
+        default="delete", description="`keep_latest`: only the older checkpoints go."
+    )
+    while_waiting: bool = Field(default=False, description="Also while a question waits for an answer.")
+
+
+def lifetime(ttl: TimeToLive | float | None) -> Lifetime | None:
+    """What a caller says of a thread's time to live; minutes alone: it is deleted then."""
+    if ttl is None:
+        return None
+    said = ttl if isinstance(ttl, TimeToLive) else TimeToLive(ttl=ttl)
+    return Lifetime(max(1, round(said.ttl * 60_000)), Strategy[said.strategy.upper()], said.while_waiting)
+
+
 class ThreadCreate(Body):
     """A thread to create."""
 
@@ -39,7 +63,7 @@ class ThreadCreate(Body):
     )
     metadata: JsonObject | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
-    ttl: JsonValue = None
+    ttl: TimeToLive | Minutes | None = Field(default=None, description="Minutes, or an object.")
     supersteps: list[Superstep] | None = Field(
         default=None, description="The history that it begins with, made by the graph that metadata.graph_id names."
     )
@@ -49,7 +73,7 @@ class ThreadPatch(Body):
     """What to change of a thread."""
 
     metadata: JsonObject | None = None
-    ttl: JsonValue = None
+    ttl: TimeToLive | Minutes | None = Field(default=None, description="As at creation; null: it has none any more.")
 
 
 SortBy = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
@@ -138,10 +162,3 @@ def checkpoint_id_in(before: str | dict[str, JsonValue]) -> CheckpointId:
     if not isinstance(address, str) or not address:
         raise InvalidInput("before must be a checkpoint id, or an object with checkpoint_id", field="before")
     return CheckpointId(address)
-
-
-def refuse(**fields: object) -> None:
-    """Refuse fields that this version does not honour, where they carry something; it names the first."""
-    for field, value in fields.items():
-        if value is not None and value not in ([], {}, ""):
-            raise InvalidInput(f"{field} is not supported by this version", field=field)

@@ -57,7 +57,9 @@ def _require_whole_pairs(value: Json) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("the body is no sound JSON: a text in it has half a surrogate pair (\\ud800 to \\udfff)") from None
+        raise ValueError(
+            "the body is no sound JSON: a text in it has half a surrogate pair (\\ud800 to \\udfff)"
+        ) from None
 
 
 def _deeper(value: Json, levels: int) -> bool:

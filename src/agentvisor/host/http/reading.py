@@ -15,7 +15,7 @@ from agentvisor.core.thread import Thread
 from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.questions import asking, questions, with_questions, with_terms
 from agentvisor.host.http.services import Services
-from agentvisor.host.http.shapes import output_json, thread_json
+from agentvisor.host.http.shapes import output_json, thread_json, ttl_json
 from agentvisor.host.render import Blobs, ThreadStates, blobs_of_states, shown_metadata
 from agentvisor.host.render_delta import blobs_of_deltas, open_channels
 from agentvisor.host.render_typed import Json
@@ -27,7 +27,12 @@ _Shown = TypeVar("_Shown")
 
 
 async def thread_shown(
-    services: Services, thread_id: ThreadId, *, with_values: bool = True, patience: Patience | None = None
+    services: Services,
+    thread_id: ThreadId,
+    *,
+    with_values: bool = True,
+    patience: Patience | None = None,
+    with_ttl: bool = False,
 ) -> dict[str, Json]:
     """A Thread, with the values of its root's head.
 
@@ -35,7 +40,8 @@ async def thread_shown(
     """
     thread = await services.threads.get(thread_id)
     values, interrupts = await _head(services, thread, patience) if with_values else (None, {})
-    return thread_json(thread, values, interrupts)
+    shown = thread_json(thread, values, interrupts)
+    return {**shown, "ttl": ttl_json(thread)} if with_ttl else shown
 
 
 async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[Json]]:

@@ -9,6 +9,7 @@ from agentvisor.core.answering import CHANGED
 from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import require_agent, runnable_assistant
 from agentvisor.host.http.answers import answered_by, resume_of
@@ -49,12 +50,46 @@ def where(thread_id: ThreadId, run_id: RunId, way_back: str | None = None) -> di
     return {"Content-Location": place, **({"Location": f"{place}/{way_back}"} if way_back else {})}
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that would be accepted, as far as can be told before its thread is asked."""
+
+    services: Services
+    body: RunCreate
+    thread_id: ThreadId
+    spec: run_pb2.RunSpec
+    create: bool
+    lifetime: Lifetime | None
+    """Of a thread that is made for it."""
+
+    async def start(self) -> Started:
+        """Record it."""
+        spec = self.spec
+        # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
+        named = {"graph_id": spec.agent, "assistant_id": spec.assistant_id}
+        thread_metadata = {**named, **(self.body.metadata or {})}
+        recorded = await _recorded(
+            self.services,
+            self.body,
+            self.thread_id,
+            spec,
+            create=self.create,
+            thread_metadata=thread_metadata,
+            lifetime=self.lifetime,
+        )
+        self.services.news.tell(self.thread_id)
+        # The thread answers without the run's input: the caller is shown the run as it was asked for.
+        run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
+        leaving = self.body.on_disconnect == "cancel"
+        canceling = canceller(self.services, self.thread_id, run.run_id) if leaving else None
+        return Started(self.thread_id, run, canceling)
+
+
 async def start(
     services: Services,
     body: RunCreate,
     thread_id: ThreadId,
     *,
-    stateless: bool = False,
     also_stream: Collection[str] = (),
     assistant: Assistant | None = None,
 ) -> Started:
@@ -63,27 +98,38 @@ async def start(
     `also_stream`: what its agent sends beside the modes that the body names. `assistant`: the one to run as, where that
     is not the current version of the one that the body names.
     """
+    prepared_run = await prepared(services, body, thread_id, assistant=assistant)
+    spec = prepared_run.spec
+    spec.stream_modes[:] = sorted({*spec.stream_modes, *also_stream})
+    return await prepared_run.start()
+
+
+async def prepared(
+    services: Services,
+    body: RunCreate,
+    thread_id: ThreadId,
+    *,
+    assistant: Assistant | None = None,
+    stateless: bool = False,
+    run_id: RunId | None = None,
+    lifetime: Lifetime | None = None,
+) -> Prepared:
+    """Check all of a run but what its thread alone can tell.
+
+    `run_id`: what it is called, where its caller may start it twice. `lifetime`: of its thread, where that is made.
+    """
     check(body, None if stateless else thread_id)
     check_input(body, services.config.storage.max_input)
     if assistant is None:
         assistant = await runnable_assistant(services, body.assistant_id)
     else:
         require_agent(services, assistant)
-    agent = assistant.graph_id
     if body.webhook is not None:
         await WebhookAddresses(services.config.http.webhook_allow_private).check(body.webhook)
-    spec = spec_of(body, agent, services.config, assistant)
-    spec.stream_modes[:] = sorted({*spec.stream_modes, *also_stream})
+    spec = spec_of(body, assistant.graph_id, services.config, assistant)
+    spec.run_id = run_id or spec.run_id
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
-    # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
-    thread_metadata = {"graph_id": agent, "assistant_id": assistant.assistant_id, **(body.metadata or {})}
-    create = stateless or body.if_not_exists == "create"
-    recorded = await _recorded(services, body, thread_id, spec, create=create, thread_metadata=thread_metadata)
-    services.news.tell(thread_id)
-    # The thread answers without the run's input: the caller is shown the run as it was asked for.
-    run = replace(recorded, spec=replace(recorded.spec, body=spec.SerializeToString()))
-    leaving = canceller(services, thread_id, run.run_id) if body.on_disconnect == "cancel" else None
-    return Started(thread_id, run, leaving)
+    return Prepared(services, body, thread_id, spec, stateless or body.if_not_exists == "create", lifetime)
 
 
 async def _recorded(
@@ -94,6 +140,7 @@ async def _recorded(
     *,
     create: bool,
     thread_metadata: Mapping[str, object],
+    lifetime: Lifetime | None,
 ) -> Run:
     """The run, with what it answers; where the thread changes between the look at it and the update, looked at anew."""
     brings, resume = resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
@@ -111,6 +158,7 @@ async def _recorded(
                 create=create,
                 thread_metadata=thread_metadata,
                 seen=found.seen if found is not None else None,
+                lifetime=lifetime,
             )
         except Conflict as error:
             if CHANGED not in error.details or last:

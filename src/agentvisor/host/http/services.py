@@ -19,6 +19,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.assistants import Assistants
 from agentvisor.host.config import Config
+from agentvisor.host.crons import Crons
 from agentvisor.host.http.stream_counts import StreamCounts
 from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
@@ -104,6 +105,7 @@ class Services:
     items: Items
     """The store beside threads."""
     assistants: Assistants
+    crons: Crons
     config: Config
     version: str
     grpc: str | None

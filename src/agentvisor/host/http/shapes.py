@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from agentvisor.core.expiry import expires_at_ms
 from agentvisor.core.runs import Attempt, Multitask, Run, RunStatus
 from agentvisor.core.thread import Thread
 from agentvisor.host.http.agents import assistant_id
@@ -35,6 +36,20 @@ def thread_json(thread: Thread, values: Json, interrupts: Mapping[str, Json]) ->
         "values": values,
         "interrupts": dict(interrupts),
         "error": thread_error(thread),
+    }
+
+
+def ttl_json(thread: Thread) -> Json:
+    """A thread's time to live; `expires_at` is null while it is not counted: a run is at work, or a question waits."""
+    lifetime = thread.lifetime
+    if lifetime is None:
+        return None
+    at = expires_at_ms(thread)
+    return {
+        "strategy": lifetime.strategy.name.lower(),
+        "ttl_minutes": lifetime.ttl_ms / 60_000,
+        "while_waiting": lifetime.while_waiting,
+        "expires_at": iso(at) if at is not None else None,
     }
 
 

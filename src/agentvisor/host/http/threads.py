@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import thread_id as checked
 from agentvisor.host.http.bodies_threads import (
     THREAD_FIELDS,
@@ -14,7 +16,7 @@ from agentvisor.host.http.bodies_threads import (
     ThreadFilter,
     ThreadPatch,
     ThreadSearch,
-    refuse,
+    lifetime,
 )
 from agentvisor.host.http.extracting import extracted, paths_of
 from agentvisor.host.http.json import JsonResponse, JsonRoute
@@ -31,12 +33,13 @@ router = APIRouter(prefix="/threads", tags=["threads"], route_class=JsonRoute)
 @router.post("")
 async def create_thread(body: ThreadCreate, services: Served) -> JsonResponse:
     """Create a thread. An existing one is 409, or comes back where `if_exists` is `do_nothing`."""
-    refuse(ttl=body.ttl)
     named = checked(body.thread_id if body.thread_id is not None else str(uuid4()))
     if body.supersteps:
         await create_with_history(services, named, body)
         return JsonResponse(await thread_shown(services, named))
-    await services.threads.create(named, body.metadata or {}, exist_ok=body.if_exists == "do_nothing")
+    await services.threads.create(
+        named, body.metadata or {}, exist_ok=body.if_exists == "do_nothing", lifetime=lifetime(body.ttl)
+    )
     return JsonResponse(await thread_shown(services, named))
 
 
@@ -60,17 +63,23 @@ async def count_threads(body: ThreadFilter, services: Served) -> JsonResponse:
 
 
 @router.get("/{thread_id}")
-async def get_thread(thread_id: ThreadInPath, services: Served, include: str | None = None) -> JsonResponse:
-    """A thread with its values and the questions that wait."""
-    del include  # only "ttl" exists, and no thread has one
-    return JsonResponse(await thread_shown(services, thread_id))
+async def get_thread(
+    thread_id: ThreadInPath, services: Served, include: Annotated[list[str] | None, Query()] = None
+) -> JsonResponse:
+    """A thread with its values and the questions that wait; with `include=ttl` also when its time is over."""
+    wanted = {name for one in include or () for name in one.split(",") if name}
+    if unknown := sorted(wanted - {"ttl"}):
+        raise InvalidInput(f"include: there is ttl, and no {', '.join(unknown)[:200]}", field="include")
+    return JsonResponse(await thread_shown(services, thread_id, with_ttl="ttl" in wanted))
 
 
 @router.patch("/{thread_id}")
 async def patch_thread(thread_id: ThreadInPath, body: ThreadPatch, services: Served) -> JsonResponse:
-    """Set keys of the thread's metadata; the others stay."""
-    refuse(ttl=body.ttl)
-    await services.threads.update_metadata(thread_id, body.metadata or {})
+    """Set keys of the thread's metadata, the others stay; and its time to live."""
+    if "ttl" in body.model_fields_set:
+        await services.threads.set_lifetime(thread_id, lifetime(body.ttl), body.metadata or {})
+    else:
+        await services.threads.update_metadata(thread_id, body.metadata or {})
     return JsonResponse(await thread_shown(services, thread_id))
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agentvisor.core.errors import AgentVisorError, Conflict, NotFound, UpdateRefused
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.http.agents import agent_of
-from agentvisor.host.http.bodies_threads import HistoricUpdate, ThreadCreate
+from agentvisor.host.http.bodies_threads import HistoricUpdate, ThreadCreate, lifetime
 from agentvisor.host.http.checkpoint_address import Address
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.state_update import updated
@@ -28,7 +28,7 @@ async def create_with_history(services: Services, thread_id: ThreadId, body: Thr
         )
     agent = agent_of(services, named)
     try:
-        await services.threads.create(thread_id, body.metadata or {}, exist_ok=False)
+        await services.threads.create(thread_id, body.metadata or {}, exist_ok=False, lifetime=lifetime(body.ttl))
     except Conflict:
         if body.if_exists == "do_nothing":
             return

@@ -14,7 +14,7 @@ from temporalio.common import RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from agentvisor.core import asking, deadlines, shed, turns
+    from agentvisor.core import asking, deadlines, expiry, shed, turns
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
+    from agentvisor.host.workflow.expiring import sweep
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.host.workflow.telling import tell
     from agentvisor.protocol import reads
@@ -33,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.protocol.interrupts import seen_from_message
     from agentvisor.protocol.threads import (
         action_of,
+        lifetime_from_message,
         run_to_message,
         settings_from_message,
         source_of,
@@ -88,6 +90,7 @@ class ThreadWorkflow:
     @workflow.run
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
         self._telling = asyncio.create_task(tell(lambda: self._thread, _now_ms))
+        self._sweeping = asyncio.create_task(sweep(lambda: self._thread, _now_ms))
         while True:
             self._show()
             await self._until_something_is_due()
@@ -266,6 +269,7 @@ class ThreadWorkflow:
         with refusing():
             message = run_pb2.StartRun.FromString(request)
             self._check_owner(message.owner)
+            expiry.check_alive(self._thread)
             settings = settings_from_message(message.settings) if message.HasField("settings") else None
             seen = seen_from_message(message.seen) if message.HasField("seen") else None
             self._thread.check_run(spec_from_message(message.spec), settings, seen)
@@ -303,6 +307,9 @@ class ThreadWorkflow:
         self._updates += 1
         message = run_pb2.UpdateThread.FromString(request)
         self._thread.metadata = reads.merged_metadata(self._thread.metadata, message.metadata)
+        if message.HasField("lifetime") or message.without_lifetime:
+            self._thread.lifetime = None if message.without_lifetime else lifetime_from_message(message.lifetime)
+        self._thread.used_at_ms = _now_ms()
         self._thread.touch(_now_ms())
         self._show()
         return b""
@@ -311,6 +318,7 @@ class ThreadWorkflow:
     def _check_update_thread(self, request: bytes) -> None:
         with refusing():
             self._check_owner(run_pb2.UpdateThread.FromString(request).owner)
+            expiry.check_alive(self._thread)
 
     def _check_owner(self, caller: str) -> None:
         check_owner(self._thread.thread_id, caller, self._thread.owner)
@@ -361,8 +369,8 @@ class ThreadWorkflow:
 
     def _compaction_due(self) -> bool:
         thread, info = self._thread, workflow.info()
-        if thread.failure:
-            return False
+        if thread.failure or thread.expiring:
+            return False  # what is being deleted goes on in no other execution
         is_idle = thread.active is None
         usage = Usage(
             events=info.get_current_history_length(),

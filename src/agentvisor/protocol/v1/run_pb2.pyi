@@ -178,6 +178,23 @@ CANCEL_ACTION_DELETE: CancelAction.ValueType  # 3
 """As rollback, and of a run that has ended too."""
 Global___CancelAction: _TypeAlias = CancelAction  # noqa: Y015
 
+class _ExpiryStrategy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ExpiryStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExpiryStrategy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EXPIRY_STRATEGY_UNSPECIFIED: _ExpiryStrategy.ValueType  # 0
+    EXPIRY_STRATEGY_DELETE: _ExpiryStrategy.ValueType  # 1
+    EXPIRY_STRATEGY_KEEP_LATEST: _ExpiryStrategy.ValueType  # 2
+
+class ExpiryStrategy(_ExpiryStrategy, metaclass=_ExpiryStrategyEnumTypeWrapper): ...
+
+EXPIRY_STRATEGY_UNSPECIFIED: ExpiryStrategy.ValueType  # 0
+EXPIRY_STRATEGY_DELETE: ExpiryStrategy.ValueType  # 1
+EXPIRY_STRATEGY_KEEP_LATEST: ExpiryStrategy.ValueType  # 2
+Global___ExpiryStrategy: _TypeAlias = ExpiryStrategy  # noqa: Y015
+
 @_typing.final
 class RunSpec(_message.Message):
     """What to run; immutable once accepted."""
@@ -725,22 +742,121 @@ class UpdateThread(_message.Message):
 
     METADATA_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
+    LIFETIME_FIELD_NUMBER: _builtins.int
+    WITHOUT_LIFETIME_FIELD_NUMBER: _builtins.int
     owner: _builtins.str
+    without_lifetime: _builtins.bool
+    """It lives until it is deleted from now on."""
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
+    @_builtins.property
+    def lifetime(self) -> Global___Lifetime: ...
     def __init__(
         self,
         *,
         metadata: _struct_pb2.Struct | None = ...,
         owner: _builtins.str = ...,
+        lifetime: Global___Lifetime | None = ...,
+        without_lifetime: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lifetime", b"lifetime", "metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "owner", b"owner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lifetime", b"lifetime", "metadata", b"metadata", "owner", b"owner", "without_lifetime", b"without_lifetime"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateThread: _TypeAlias = UpdateThread  # noqa: Y015
+
+@_typing.final
+class Lifetime(_message.Message):
+    """How long a thread lives after its last use."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TTL_MS_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    WHILE_WAITING_FIELD_NUMBER: _builtins.int
+    ttl_ms: _builtins.int
+    strategy: Global___ExpiryStrategy.ValueType
+    while_waiting: _builtins.bool
+    """Also where a question waits for an answer."""
+    def __init__(
+        self,
+        *,
+        ttl_ms: _builtins.int = ...,
+        strategy: Global___ExpiryStrategy.ValueType = ...,
+        while_waiting: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["strategy", b"strategy", "ttl_ms", b"ttl_ms", "while_waiting", b"while_waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Lifetime: _TypeAlias = Lifetime  # noqa: Y015
+
+@_typing.final
+class ExpireThread(_message.Message):
+    """What the activity is told that sweeps a thread whose time is over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THREAD_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    thread_id: _builtins.str
+    execution: _builtins.str
+    """Of the execution that asks: no later thread of the same id is meant."""
+    owner: _builtins.str
+    strategy: Global___ExpiryStrategy.ValueType
+    def __init__(
+        self,
+        *,
+        thread_id: _builtins.str = ...,
+        execution: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        strategy: Global___ExpiryStrategy.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["execution", b"execution", "owner", b"owner", "strategy", b"strategy", "thread_id", b"thread_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExpireThread: _TypeAlias = ExpireThread  # noqa: Y015
+
+@_typing.final
+class FireCron(_message.Message):
+    """What a cron's workflow and its activities are told."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRON_ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CLOCK_FIELD_NUMBER: _builtins.int
+    cron_id: _builtins.str
+    owner: _builtins.str
+    run_id: _builtins.str
+    """The same however often it is tried."""
+    clock: _builtins.str
+    """When it is due, as the schedule has it: of a cron that was changed, an older one fires nothing."""
+    def __init__(
+        self,
+        *,
+        cron_id: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        clock: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "cron_id", b"cron_id", "owner", b"owner", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FireCron: _TypeAlias = FireCron  # noqa: Y015
 
 @_typing.final
 class Acknowledged(_message.Message):

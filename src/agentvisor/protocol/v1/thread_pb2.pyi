@@ -63,6 +63,10 @@ class Thread(_message.Message):
     OWNER_FIELD_NUMBER: _builtins.int
     BEFORE_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    LIFETIME_FIELD_NUMBER: _builtins.int
+    USED_AT_MS_FIELD_NUMBER: _builtins.int
+    SWEPT_AT_MS_FIELD_NUMBER: _builtins.int
+    SWEEP_RUN_ID_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """Of this message's layout: a thread of a newer version is taken by a newer host."""
     thread_id: _builtins.str
@@ -77,6 +81,10 @@ class Thread(_message.Message):
     """Tells this thread from earlier and later ones of the same id: where its values in external storage are."""
     owner: _builtins.str
     """Whom the thread belongs to, from its creation on; empty: to nobody but the operator."""
+    used_at_ms: _builtins.int
+    """By anybody but its own upkeep; 0 in threads of before: when it was updated."""
+    swept_at_ms: _builtins.int
+    sweep_run_id: _builtins.str
     @_builtins.property
     def config(self) -> _run_pb2.PinnedConfig: ...
     @_builtins.property
@@ -101,6 +109,10 @@ class Thread(_message.Message):
 
     @_builtins.property
     def notices(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Notice]: ...
+    @_builtins.property
+    def lifetime(self) -> _run_pb2.Lifetime:
+        """Not set: it lives until it is deleted."""
+
     def __init__(
         self,
         *,
@@ -122,10 +134,14 @@ class Thread(_message.Message):
         owner: _builtins.str = ...,
         before: Global___Before | None = ...,
         notices: _abc.Iterable[_run_pb2.Notice] | None = ...,
+        lifetime: _run_pb2.Lifetime | None = ...,
+        used_at_ms: _builtins.int = ...,
+        swept_at_ms: _builtins.int = ...,
+        sweep_run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "config", b"config", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "config", b"config", "lifetime", b"lifetime", "metadata", b"metadata", "settings", b"settings", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "metadata", b"metadata", "notices", b"notices", "owner", b"owner", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "before", b"before", "compactions", b"compactions", "config", b"config", "created_at_ms", b"created_at_ms", "failure", b"failure", "incarnation", b"incarnation", "left_out", b"left_out", "lifetime", b"lifetime", "metadata", b"metadata", "notices", b"notices", "owner", b"owner", "runs", b"runs", "settings", b"settings", "state_updated_at_ms", b"state_updated_at_ms", "store", b"store", "sweep_run_id", b"sweep_run_id", "swept_at_ms", b"swept_at_ms", "thread_id", b"thread_id", "updated_at_ms", b"updated_at_ms", "used_at_ms", b"used_at_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
