@@ -69,7 +69,7 @@ class BatchedRun(RunCreate):
 _LARGEST_BATCH = 1000
 _AT_A_TIME = 16
 
-Batch = Annotated[list[BatchedRun], Body(max_length=_LARGEST_BATCH)]
+Batch = Annotated[list[BatchedRun], Body(min_length=1, max_length=_LARGEST_BATCH)]
 
 
 @router.post("/batch")
