@@ -95,8 +95,7 @@ class Assistants:
             return str(UUID(named))
         except ValueError:
             raise UnknownAgent(
-                f"{named[:80]!r} is neither the id of an assistant, which is a UUID, nor the name of an agent: "
-                f"{self.listed()}",
+                f"there is no agent {named[:80]!r}: {self.listed()} (nor is it an assistant's id, which is a UUID)",
                 agent=named[:80],
             ) from None
 
