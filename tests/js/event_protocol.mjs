@@ -1,6 +1,10 @@
 // What LangGraph's JavaScript client makes of threads' events: one JSON object. Arguments: the host's URL, the transport.
 
 import { Client } from "@langchain/langgraph-sdk";
+import WS from "ws";
+
+// Node has a WebSocket of its own from 22 on.
+globalThis.WebSocket ??= WS;
 
 const [apiUrl, transport] = process.argv.slice(2);
 const client = new Client({ apiUrl, callerOptions: { maxRetries: 0 } });

@@ -25,8 +25,6 @@ def _node(*arguments: str) -> str:
 def test_the_client_reads_a_threads_events_and_answers(served: DevProcess, transport: str) -> None:
     if not (HERE / "node_modules").is_dir():
         pytest.skip("needs the packages of tests/js (make setup installs them where npm is)")
-    if transport == "websocket" and "undefined" in _node("-p", "typeof WebSocket"):
-        pytest.skip("needs a node that has WebSockets (22)")
     found: dict[str, Any] = json.loads(_node(str(SCRIPT), served.url, transport))
 
     talking = found["talking"]
