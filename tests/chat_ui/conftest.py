@@ -60,8 +60,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[DevProcess]:
         dev.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
+    """Closed with the module: while it is open its event loop is this thread's, and no other test can run one."""
     program = shutil.which("chromium")
     assert program is not None  # pytest_runtest_setup has skipped otherwise
     with sync_playwright() as play:
