@@ -97,6 +97,7 @@ def test_a_call_survives_a_host_that_comes_back_on_another_port() -> None:
         transport.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("silently", [False, True], ids=["closed", "without a word"])
 def test_a_connection_that_was_dropped_between_two_puts_is_made_again(*, silently: bool) -> None:
     # langgraph#5675, #7304: what lies between closes what is idle, and a pool hands out the dead connection.

@@ -15,6 +15,8 @@ from langgraph.types import interrupt
 from agentvisor.core.errors import Conflict
 from agentvisor.guest.runners.langgraph_resume import invocation
 
+pytestmark = pytest.mark.thorough
+
 
 class Killed(BaseException):
     """The process is dead: nothing that it does from now on reaches the store."""

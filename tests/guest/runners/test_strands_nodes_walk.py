@@ -17,6 +17,8 @@ from agentvisor.guest.runners.strands_result import RunFailed
 from agentvisor.testing import call
 from agentvisor.testing.strands import ScriptedModel
 
+pytestmark = pytest.mark.thorough
+
 turns: Counter[str] = Counter()
 """Turns of nodes that have ended, by task."""
 breaks: list[str] = []

@@ -14,6 +14,8 @@ from agentvisor.guest.runners.strands_result import RunFailed
 from agentvisor.testing import call
 from agentvisor.testing.strands import ScriptedModel
 
+pytestmark = pytest.mark.thorough
+
 did: Counter[str] = Counter()
 breaks: list[str] = []
 
