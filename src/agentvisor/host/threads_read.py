@@ -15,6 +15,7 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
 from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.client import WorkflowExecutionStatus as ExecutionStatus
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -179,10 +180,11 @@ class ThreadReader:
                     reject_condition=QueryRejectCondition.NOT_OPEN,
                     rpc_timeout=_RPC_TIMEOUT,
                 )
-            except WorkflowQueryRejectedError:
-                # It has continued as new this moment, or is deleted: what Temporal has not removed yet would answer as
-                # it stood, and whoever waits for a run of it would wait on.
-                await self.describe(thread_id)
+            except WorkflowQueryRejectedError as error:
+                # Deleted: what Temporal has not removed yet would answer as it stood, and whoever waits for a run of it
+                # would wait on. Or it went to the execution that another has just continued.
+                if error.status is not ExecutionStatus.CONTINUED_AS_NEW:
+                    raise missing_thread(thread_id) from error
             except WorkflowQueryFailedError as error:
                 raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
             except RPCError as error:
@@ -190,7 +192,7 @@ class ThreadReader:
                     raise missing_thread(thread_id) from error
                 if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED or attempt == _TRIES - 1:
                     raise unavailable(thread_id, error) from error
-                await asyncio.sleep(_PAUSE * (attempt + 1))
+            await asyncio.sleep(_PAUSE * (attempt + 1))
         raise Unavailable(f"thread {thread_id} is too busy to be read: try again")
 
     async def _pending_log(self, thread_id: ThreadId) -> journal_pb2.Log | None:

@@ -15,21 +15,12 @@ pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
 MODULES = (assistants, crons, runs, store, threads)
 
-NOT_BUILT: dict[str, str] = {}
-"""What is not there yet: method to what it needs. The line of one that works fails its test."""
-
 
 async def test_the_table_has_every_method_that_the_installed_client_has(sdk: LangGraphClient) -> None:
     assert TESTS.keys() == methods(sdk)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=NOT_BUILT[name], strict=True) if name in NOT_BUILT else ())
-        for name in sorted(TESTS)
-    ],
-)
+@pytest.mark.parametrize("method", sorted(TESTS))
 async def test_a_method_does_what_it_is_for(method: str, sdk: LangGraphClient, tmp_path: Path) -> None:
     await TESTS[method](Client(sdk, tmp_path))
 
