@@ -35,7 +35,7 @@ class Desk(VictimThread):
         return self.records() == [] and self.status() != "busy"
 
     def records(self) -> list[dict[str, Any]]:
-        return list(httpx.get(f"{self.host.url}/threads/{self.id}/interrupts").json())
+        return list(httpx.get(f"{self.host.url}/threads/{self.id}/interrupts", timeout=30).json())
 
     def answered(self, **answers: Any) -> dict[str, Any]:
         response = self.post("interrupts", answers=answers)

@@ -102,8 +102,10 @@ def test_answers_and_deadlines_outlive_everything_that_is_killed(
     assert desk.waits() == ["a"]
     ended = desk.answered(a=2)
     assert desk.client.runs.join(desk.id, ended["run_id"]) == {"answers": {"b": 1, "a": 2}}
-    until(lambda: late.did()["first took default"] == 1, seconds=30, pause=0.1)
-    assert len(late.records()) == 1
+    # The answer is given once; the attempt that took it may have been killed, too, and is made again.
+    until(lambda: late.did()["first took default"] >= 1 and len(late.records()) == 1, seconds=60, pause=0.1)
+    given, _ = late.client.runs.list(late.id)
+    assert given["metadata"]["answered_by"] == "deadline"
 
 
 def test_a_question_whose_pause_the_agent_swallowed_closes_nothing_at_its_deadline(desk: Desk) -> None:

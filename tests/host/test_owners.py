@@ -42,6 +42,7 @@ ABOUT_A_THREAD: dict[str, Ask] = {
     "part": lambda door, named: door.part(named, KEY, 0, 10),
     "storage": lambda door, named: door.storage(named),
     "update_metadata": lambda door, named: door.update_metadata(named, {"mine": True}),
+    "set_lifetime": lambda door, named: door.set_lifetime(named, None, {"mine": True}),
     "delete": lambda door, named: door.delete(named),
     "start_run": lambda door, named: door.start_run(named, spec(), create=False, thread_metadata={}),
     "cancel_run": lambda door, named: door.cancel_run(named, RUN),
@@ -62,6 +63,7 @@ OTHERS = {
     "interrupted": "test_what_waits_is_ones_own",
     "shelf_of": "of values that were read already",
     "version": "a number, and a read of the thread follows it (thread_watch.py): test_flow_owners.py asks its routes",
+    "erase_expired": "asked by the thread's own workflow, with its owner",
     "attempt_ended": "a hint of this host's own attempts",
 }
 

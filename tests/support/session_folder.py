@@ -22,6 +22,7 @@ def begin(config: pytest.Config) -> None:
         return
     # Short: sockets are in there, and their paths have at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="av-"))
+    folder.chmod(0o711)  # PostgreSQL, which refuses to be root, has its folder in there
     config.stash[_KEY] = folder
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 

@@ -67,6 +67,11 @@ class HttpConfig(Section):
         gt=timedelta(0),
         description="Time that a client has to send a request's headers, and then its body.",
     )
+    keep_alive: Duration = Field(
+        default=timedelta(seconds=75),
+        gt=timedelta(0),
+        description="Time that a connection without a request is kept; longer than a load balancer keeps its own.",
+    )
     jwt: JwtConfig = Field(default_factory=JwtConfig, description="Tokens of owners.")
     webhook_secret: SecretStr | None = Field(
         default=None,

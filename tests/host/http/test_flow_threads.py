@@ -70,12 +70,6 @@ async def test_metadata_that_would_lose_digits_is_refused_by_its_key(sdk: LangGr
         await sdk.threads.get(named)
 
 
-@pytest.mark.parametrize("field, value", [("ttl", 60)])
-async def test_what_a_thread_cannot_have_yet_is_refused(http: httpx.AsyncClient, field: str, value: Any) -> None:
-    response = await http.post("/threads", json={field: value})
-    assert (response.status_code, response.json()["detail"]) == (422, f"{field} is not supported by this version")
-
-
 def found_by(sdk: LangGraphClient, expected: set[str], **filters: Any) -> Callable[[], Any]:
     async def found() -> bool:
         return {one["thread_id"] for one in await sdk.threads.search(**filters)} == expected

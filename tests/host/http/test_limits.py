@@ -84,6 +84,20 @@ async def test_a_second_request_of_a_connection_is_not_waited_for_either(url: st
     assert b"HTTP/1.1 408" in reply
 
 
+async def test_an_idle_connection_is_kept_for_the_next_request(url: str) -> None:
+    """Longer than a request may take: a load balancer that comes back meets none that is just closing."""
+    async with httpx.AsyncClient(base_url=url) as client:
+        first = await client.get("/ok")
+        port = _port_of(first)
+        await asyncio.sleep(0.6)
+        second = await client.get("/ok")
+        assert (first.status_code, second.status_code, _port_of(second)) == (200, 200, port)
+
+
+def _port_of(response: httpx.Response) -> int:
+    return int(response.extensions["network_stream"].get_extra_info("client_addr")[1])
+
+
 async def test_a_connection_that_says_nothing_is_closed(url: str) -> None:
     assert (await _conversation(url, [])).startswith(b"HTTP/1.1 408")
 

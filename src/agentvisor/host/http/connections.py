@@ -35,7 +35,8 @@ class PatientProtocol(H11Protocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._watch()
+        if self.conn.trailing_data[0]:
+            self._watch()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 
@@ -40,6 +41,7 @@ async def serving(app: ASGIApp, http: HttpConfig) -> AsyncGenerator[None]:
         lifespan="on",
         ws="websockets-sansio",
         timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_keep_alive=math.ceil(http.keep_alive.total_seconds()),
         http=protocol,
         h11_max_incomplete_event_size=incomplete,
         ws_max_size=http.max_body,
