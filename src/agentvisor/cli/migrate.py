@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -21,12 +22,15 @@ def migrate(
     ] = False,
 ) -> None:
     """Ask every thread of an older version to continue on this one; a host of this version must be running."""
-    from agentvisor.host.threads_migrate import migrate_all
+    from agentvisor.host.temporal_client import client_of
+    from agentvisor.host.threads_migrate import Migration, migrate_all
+
+    async def migrated() -> Counter[Migration]:
+        address = loaded.temporal.address or f"127.0.0.1:{loaded.dev.temporal_port}"
+        return await migrate_all(await client_of(loaded, address=address), everything=everything)
 
     loaded = load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
-    temporal = loaded.temporal
-    address = temporal.address or f"127.0.0.1:{loaded.dev.temporal_port}"
-    outcomes = asyncio.run(migrate_all(address, temporal.namespace, everything=everything))
+    outcomes = asyncio.run(migrated())
     for outcome, number in outcomes.items():
         typer.echo(f"{number:6d}  {outcome.value}")
     if not outcomes:

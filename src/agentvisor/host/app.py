@@ -59,7 +59,7 @@ from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
 from agentvisor.host.shelves import ShelfDefaults, Shelves
 from agentvisor.host.streams import RunStreams
-from agentvisor.host.temporal_client import connect
+from agentvisor.host.temporal_client import client_of
 from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.thread_news import ThreadNews
@@ -355,7 +355,7 @@ async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[s
             )
             await stack.enter_async_context(server)
             address = server.address
-        client = await connect(address, config.temporal.namespace)
+        client = await client_of(config, address=address)
         await require_search_attributes(client)
         host = await stack.enter_async_context(running_host(config, client, drain=drain, sandbox=sandbox))
         if reload:
@@ -368,7 +368,7 @@ async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[s
 async def _serve(config: Config, drain: Drain, *, ready: Callable[[str], None]) -> None:
     # Guests keep their sockets and workspaces there.
     require_writable(config.dev.data_dir)
-    client = await connect(config.temporal.address, config.temporal.namespace)
+    client = await client_of(config)
     await require_search_attributes(client)
     async with running_host(config, client, drain=drain, warm_first=True) as host:
         ready(host.url)

@@ -8,6 +8,17 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 
 from agentvisor.core.errors import Unavailable
+from agentvisor.host.config import Config
+
+
+async def client_of(config: Config, *, address: str | None = None) -> Client:
+    """The client that a host of this configuration has; every program of ours that reads threads has the same.
+
+    Args:
+        config: all of it.
+        address: of the server to use instead of the configuration's: of the embedded one.
+    """
+    return await connect(address or config.temporal.address, config.temporal.namespace)
 
 
 async def connect(address: str | None, namespace: str) -> Client:

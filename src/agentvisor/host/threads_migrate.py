@@ -15,7 +15,6 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.shelf import SHELF_VERSION
 from agentvisor.core.thread import STATE_VERSION
-from agentvisor.host.temporal_client import connect
 from agentvisor.host.workflow.shelf import SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.v1 import items_pb2, thread_pb2
@@ -48,12 +47,11 @@ _KINDS = (
 )
 
 
-async def migrate_all(address: str | None, namespace: str, *, everything: bool) -> Counter[Migration]:
+async def migrate_all(client: Client, *, everything: bool) -> Counter[Migration]:
     """Ask every thread or shelf of an older version, or of any, to continue as new.
 
     Those with a live run do it afterwards.
     """
-    client = await connect(address, namespace)
     outcomes = Counter[Migration]()
     for kind in _KINDS:
         async for workflow_id, run_id in _open(client, kind):
