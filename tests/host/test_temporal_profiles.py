@@ -78,7 +78,7 @@ def test_a_key_may_be_in_a_file(tmp_path: Path) -> None:
     assert found.api_key == "secret"
     for content in ("", "two words", "\n\n"):
         (tmp_path / "key").write_text(content)
-        with pytest.raises(ConfigError, match="api_key_file: .* holds no API key"):
+        with pytest.raises(ConfigError, match=r"api_key_file: .* holds no API key"):
             connection(tmp_path, "temporal: {address: 'a:1', api_key_file: key}")
 
 
