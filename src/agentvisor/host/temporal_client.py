@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from temporalio.client import Client
+from temporalio.converter import DataConverter
 from temporalio.service import PayloadLimitsConfig
 
 from agentvisor.host.config import Config
@@ -39,12 +40,16 @@ def address_beside(config: Config) -> str | None:
     return None if is_named(config) else f"127.0.0.1:{config.dev.temporal_port}"
 
 
-async def connect(address: str | None, namespace: str) -> Client:
+async def connect(
+    address: str | None, namespace: str, *, data_converter: DataConverter = DataConverter.default
+) -> Client:
     """Connect to a server in the clear; `Unavailable` with what was tried."""
-    return await connected(Connection(address or DEFAULT_ADDRESS, namespace))
+    return await connected(Connection(address or DEFAULT_ADDRESS, namespace), data_converter=data_converter)
 
 
-async def connected(connection: Connection, *, patience: float = _PATIENCE) -> Client:
+async def connected(
+    connection: Connection, *, patience: float = _PATIENCE, data_converter: DataConverter = DataConverter.default
+) -> Client:
     """Connect, or say why that cannot be: `Unavailable`, or `PermissionRefused` where the server lets nobody in."""
     try:
         async with asyncio.timeout(patience):
@@ -56,6 +61,7 @@ async def connected(connection: Connection, *, patience: float = _PATIENCE) -> C
                 api_key=connection.api_key,
                 rpc_metadata=connection.metadata,
                 payload_limits=_NO_WARNINGS,
+                data_converter=data_converter,
             )
     except TimeoutError as error:
         raise no_answer(connection, patience) from error
