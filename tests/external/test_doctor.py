@@ -51,6 +51,7 @@ async def test_a_bucket_that_may_only_be_read_is_told_as_that(s3: S3) -> None:
 
     def enforce(after: str) -> None:
         request = urllib.request.Request(f"{inside}/moto-api/reset-auth", data=after.encode(), method="POST")
+        request.add_header("Content-Type", "application/octet-stream")  # else it is taken for a form
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20).close()
 
     enforce("0")

@@ -25,7 +25,7 @@ from agentvisor.host.config import Config, load_config
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.temporal_server_ready import SEARCH_ATTRIBUTES
 
-pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.flow
 
 AGENTS = "agents: {desk: './desk.py:desk'}\n"
 
