@@ -51,6 +51,7 @@ from agentvisor.host.external.places import Names, folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.threads_delete import Forget, delete_thread, erase_expired, nothing_beside
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
+from agentvisor.host.tracing.place import mark
 from agentvisor.host.workflow.refusals import refusal, was_dropped
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.interrupts import seen_to_message
@@ -456,6 +457,7 @@ class Threads:
         `seen`: what the caller saw of interrupts; `Conflict` with the detail `changed` where that is out of date.
         `lifetime`: of the thread, where it is created.
         """
+        mark(spec)
         body = spec.SerializeToString()
         if len(body) > self._defaults.max_input:
             raise ValueTooLarge(

@@ -27,6 +27,7 @@ from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
+from agentvisor.host.tracing.spans import NO_TRACING, Tracing
 from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2 import Description
 
@@ -122,6 +123,7 @@ class Services:
     """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
+    tracing: Tracing = NO_TRACING
     news: ThreadNews = field(default_factory=ThreadNews)
     """Says when a run begins on a thread."""
 

@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.owners import check_owner, keyword
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
+    from agentvisor.host.workflow import traced
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
@@ -75,6 +76,7 @@ def _encoded(thread: Thread) -> bytes:
 def _decoded(state: bytes) -> Thread:
     thread = thread_from_message(thread_pb2.Thread.FromString(state))
     thread.store.keep = thread.settings.checkpoint_history
+    thread.ended = traced.ended
     return thread
 
 
