@@ -224,6 +224,7 @@ async def running_host(
         url = f"http://{config.http.host}:{config.http.port}"
         _settle()
         stack.push_async_callback(_until_taken, streams, peers, drain)
+        log.info("host_started", url=url, version=__version__, host=host_id, agents=sorted(config.agents))
         # First of all at the end: clients are answered, and runs' tokens taken, until the last run was given back.
         stack.push_async_callback(_give_back, attempts, stop_taking, 2 * stop_grace + 2)
         yield Host(url, grpc_address, host_id, threads, guests, attempts)

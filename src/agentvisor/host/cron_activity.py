@@ -52,7 +52,7 @@ class CronActivities:
         except _FOR_NOW as error:
             raise ApplicationError(error.message, type=error.code) from error
         except AgentVisorError as error:
-            log.warning("cron_failed", cron=told.cron_id, why=error.message)
+            log.warning("cron_failed", cron=told.cron_id, error=error.code, text=error.message)
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
         log.info("cron_fired", cron=told.cron_id, run=told.run_id, outcome=outcome)
         return outcome

@@ -475,6 +475,8 @@ class Threads:
         # A refused update is answered with its refusal again: another look at the thread is another update.
         update_id = spec.run_id if seen is None else f"{spec.run_id}:{uuid4().hex[:8]}"
         reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)
+        if spec.kind == run_pb2.RUN_KIND_AGENT:
+            log.info("run_accepted", thread=thread_id, run=spec.run_id, agent=spec.agent)
         return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
 
     async def cancel_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,6 +13,7 @@ import structlog
 from fastapi import Depends
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
+from structlog.contextvars import bind_contextvars
 
 from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
 from agentvisor.core.ids import ThreadId
@@ -88,7 +89,7 @@ async def _logged(what: str, work: Coroutine[object, object, object]) -> None:
     except AgentVisorError as error:
         log.warning("afterwards_failed", what=what, error=error.message)
     except Exception:
-        log.exception("afterwards_failed", what=what)
+        log.exception("afterwards_crashed", what=what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,13 @@ async def _services(connection: HTTPConnection) -> Services:
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")
+    _name_in_logs(connection.path_params)
     return services_of(connection.app).of(owner)
+
+
+def _name_in_logs(named: Mapping[str, object]) -> None:
+    """Of which thread and run the request is, in all that is logged for it."""
+    bind_contextvars(**{name: str(named[f"{name}_id"]) for name in ("thread", "run") if f"{name}_id" in named})
 
 
 def services_of(app: Starlette) -> Services:

@@ -57,7 +57,7 @@ class Webhooks:
             if answer.heard is not Heard.YES:
                 span.fail(answer.heard.value)
         WEBHOOKS.labels(answer.heard.value).inc()
-        log.info("webhook", thread=thread_id, run=notice.run.run_id, outcome=answer.heard.value, says=answer.says)
+        log.info("webhook_tried", thread=thread_id, run=notice.run.run_id, outcome=answer.heard.value, says=answer.says)
         return answer
 
     async def _body(self, thread_id: ThreadId, notice: Notice) -> bytes:
