@@ -235,3 +235,16 @@ def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> N
     if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()
+
+
+OPENTELEMETRY = ["host/tracing/otel.py", "guest/tracing.py"]
+
+
+@pytest.mark.parametrize("path", OWN, ids=name_of)
+def test_opentelemetry_is_known_to_who_makes_spans_and_to_who_joins_a_trace_only(path: Path) -> None:
+    assert matches(path, OPENTELEMETRY) or not imports_any(path, "opentelemetry")
+
+
+@pytest.mark.parametrize("name", ["host/app.py", "host/http/app.py", "guest/agent.py", "guest/zygote.py"])
+def test_opentelemetry_is_not_imported_before_somebody_traces(name: str) -> None:
+    assert not [one for one in loaded_with(PACKAGE / name) if one.startswith("opentelemetry")]

@@ -1,7 +1,8 @@
 """Agents that are coroutines of the test, in the place of processes in a guest; everything else about them is real."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 from agentvisor.core.owners import Owner
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
@@ -47,7 +48,15 @@ class ScriptedGuests:
         self.owners: list[Owner] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner) -> RunningAgent:
+    async def start_agent(
+        self,
+        agent: str,
+        task: AgentTask,
+        handler: AgentHandler,
+        *,
+        owner: Owner,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> RunningAgent:
         self.owners.append(owner)
         script = ScriptedAgent(task, handler)
         holder: list[asyncio.Task[None]] = []

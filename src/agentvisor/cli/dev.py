@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from agentvisor.host.config import load_config
+from agentvisor.host.log_secrets import secrets_of
 from agentvisor.host.logs import configure_logs
 
 ConfigPath = Annotated[
@@ -56,6 +57,7 @@ def dev(
         "temporal.address": temporal_address,
     }
     loaded = load_config(config, environ=os.environ, overrides=overrides)
+    configure_logs(loaded.log, secrets=secrets_of(loaded))
     if not loaded.agents:
         print(no_agents(loaded.base_dir), file=sys.stderr)
     run_dev(loaded, reload=not no_reload, ready=tell_ready)

@@ -6,6 +6,7 @@ import os
 
 from agentvisor.cli.dev import ConfigPath, HostName, PortNumber, TemporalAddress, tell_ready
 from agentvisor.host.config import load_config
+from agentvisor.host.log_secrets import secrets_of
 from agentvisor.host.logs import configure_logs
 
 
@@ -26,4 +27,6 @@ def serve(
         "http.port": port,
         "temporal.address": temporal_address,
     }
-    run_serve(load_config(config, environ=os.environ, overrides=overrides), ready=tell_ready)
+    loaded = load_config(config, environ=os.environ, overrides=overrides)
+    configure_logs(loaded.log, secrets=secrets_of(loaded))
+    run_serve(loaded, ready=tell_ready)

@@ -5,6 +5,7 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -135,6 +136,14 @@ class Settings:
     """Past how many of each an execution continues as new; 0: compaction.SIGNALS and UPDATES."""
 
 
+Ended = Callable[[ThreadId, Run, Attempt | None], None]
+"""Takes a run of a thread, and which attempt of it has ended; None: the run itself has."""
+
+
+def _untold(_thread_id: ThreadId, _run: Run, _attempt: Attempt | None) -> None:
+    """Nobody listens."""
+
+
 @dataclass(slots=True)
 class Thread:
     """All that is known of a thread."""
@@ -176,6 +185,8 @@ class Thread:
     """The same, and it will be gone then."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
+    ended: Ended = field(default=_untold, compare=False, repr=False)
+    """Is told of each attempt and each run that ends. Not stored."""
 
     def set_settings(self, settings: Settings) -> None:
         """Take the upkeep of the host that sends a run; not under a live attempt, whose host prunes as it began."""
@@ -425,6 +436,7 @@ class Thread:
         # After an outage, Temporal has been seen to date an attempt's end before its start.
         attempt.ended_at_ms = max(now_ms, attempt.started_at_ms)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
+        self.ended(self.thread_id, run, attempt)
         self.store.drop_unreferenced_blobs()
         self.touch(now_ms)
 
@@ -500,6 +512,7 @@ class Thread:
             self.before = None
         self._tell(run, now_ms)
         self.touch(now_ms)
+        self.ended(self.thread_id, run, None)
 
     def _undo(self, run: Run) -> None:
         """Leave nothing of a run that has ended; where that cannot be done any more, leave all of it, and say so."""

@@ -18,6 +18,7 @@ from agentvisor.core.errors import ValueTooLarge
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.family import adopt_orphans, die_with_parent, offer_to_oom_killer
 from agentvisor.guest.loader import CouldNotLoad, load
+from agentvisor.guest.tracing import join_trace
 from agentvisor.guest.user_traceback import UserTraceback, readable
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
 
@@ -60,6 +61,7 @@ def live(channel_fd: int) -> NoReturn:
     cancellation = Cancellation()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     channel.start_reader(cancellation.request)
+    join_trace()
     verdict = _judge(task, channel, cancellation)
     # The last word is near: an interrupt that comes now is too late.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

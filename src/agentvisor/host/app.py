@@ -39,6 +39,7 @@ from agentvisor.host.folders import require_writable
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.cron_runs import CronRuns
+from agentvisor.host.http.observing import observed
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.http.services import services_of
@@ -65,6 +66,7 @@ from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import ThreadDefaults, Threads
 from agentvisor.host.threads_read import ThreadReader
+from agentvisor.host.tracing.opening import traces_of
 from agentvisor.host.webhook_activity import WebhookActivity
 from agentvisor.host.worker import shelf_worker, telling, upkeep, workers
 from agentvisor.host.workflow.cron import CronWorkflow
@@ -136,6 +138,7 @@ async def running_host(
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
         stack.push_async_callback(feed.close)
+        tracing = await stack.enter_async_context(traces_of(config, host_id))
         guests = await stack.enter_async_context(Guests(config, sandbox))
         services = AttemptServices(
             reader=ThreadReader(client),
@@ -150,6 +153,7 @@ async def running_host(
             attempt_ended=threads.attempt_ended,
             attempt_began=news.tell,
             external=external,
+            tracing=tracing,
             max_output=config.storage.max_output,
             items=items.answer,
         )
@@ -202,23 +206,25 @@ async def running_host(
             stopping=drain.begun.is_set,
             news=news,
             describe=descriptions.describe,
+            tracing=tracing,
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
         await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
         of_host = services_of(app)
         expiring, cron_runs = ExpireActivity(of_host.threads.erase_expired, of_host.prune), CronRuns(of_host)
-        of_crons = CronActivities(crons, cron_runs.start, cron_runs.release)
+        of_crons = CronActivities(crons, cron_runs.start, cron_runs.release, tracing)
         activities = [expiring.run, of_crons.fire, of_crons.release]
         await stack.enter_async_context(
             upkeep(client, activities, [CronWorkflow], task_queue=task_queue, stop_grace=stop_grace)
         )
         door = PeerDoor(app, streams, _credential(config), host_id, _address(config, client))
-        await stack.enter_async_context(serving(door, config.http))
+        await stack.enter_async_context(serving(observed(door, tracing, config.log), config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
         url = f"http://{config.http.host}:{config.http.port}"
         _settle()
         stack.push_async_callback(_until_taken, streams, peers, drain)
+        log.info("host_started", url=url, version=__version__, host=host_id, agents=sorted(config.agents))
         # First of all at the end: clients are answered, and runs' tokens taken, until the last run was given back.
         stack.push_async_callback(_give_back, attempts, stop_taking, 2 * stop_grace + 2)
         yield Host(url, grpc_address, host_id, threads, guests, attempts)

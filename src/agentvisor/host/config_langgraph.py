@@ -24,7 +24,7 @@ def read_langgraph_json(path: Path) -> dict[str, object]:
     """The agents of a langgraph.json, in the form of our own file; keys we have no use for are logged and ignored."""
     project = _table(_json(path), "the file", path)
     if ignored := sorted(project.keys() - _USED):
-        log.info("ignored keys of langgraph.json", file=str(path), keys=ignored)
+        log.info("langgraph_keys_ignored", file=str(path), keys=ignored)
     graphs = _table(project.get("graphs", {}), "graphs", path)
     if not graphs:
         raise ConfigError(f'{path}: graphs names no graph: write {{"graphs": {{"agent": "./agent.py:graph"}}}}')
@@ -43,7 +43,7 @@ def _store(given: object, path: Path) -> dict[str, object]:
     """What it says of how long items live; their index of meanings is logged and ignored."""
     store = _table(given or {}, "store", path)
     if ignored := sorted(store.keys() - {"ttl"}):
-        log.warning("agentvisor's store has no index: queries rank nothing", file=str(path), keys=ignored)
+        log.warning("store_index_ignored", file=str(path), keys=ignored, hint="queries of the store rank nothing")
     ttl = _table(store.get("ttl") or {}, "store.ttl", path)
     found: dict[str, object] = {}
     if (minutes := ttl.get("default_ttl")) is not None:
@@ -83,7 +83,7 @@ def _environment(env: object, path: Path) -> dict[str, str]:
     file = path.parent / env
     if not file.is_file():
         # Templates name a .env that is not checked in; their agents often run without it.
-        log.warning("the env file that langgraph.json names is not there", file=str(file))
+        log.warning("env_file_missing", file=str(file))
         return {}
     return parse_env_file(file.read_text(encoding="utf-8"), str(file))
 
@@ -97,7 +97,7 @@ def _folders(dependencies: object, path: Path) -> list[str]:
         if folder.is_dir():
             folders += [folder, folder / "src"]
         else:
-            log.info("agentvisor installs no packages; this one must be there already", dependency=dependency)
+            log.info("dependency_not_installed", dependency=dependency, hint="it must be installed already")
     unique = dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir())
     return list(unique)
 

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from agentvisor.host.config_auth import is_loopback
 from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
+from agentvisor.host.config_telemetry import LogConfig, TelemetryConfig
 from agentvisor.host.config_temporal_tls import TemporalTlsConfig
 from agentvisor.host.config_units import KIB, MIB, Duration, Size
 
@@ -316,6 +317,8 @@ class Config(Section):
     storage: StorageConfig = Field(default_factory=StorageConfig)
     store: StoreConfig = Field(default_factory=StoreConfig)
     dev: DevConfig = Field(default_factory=DevConfig)
+    log: LogConfig = Field(default_factory=LogConfig)
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
 
     @model_validator(mode="after")
     def _key_beyond_loopback(self) -> Self:

@@ -16,6 +16,7 @@ from agentvisor.core.ids import RunId
 from agentvisor.core.owners import Owner
 from agentvisor.host.beating import beating
 from agentvisor.host.crons import Crons
+from agentvisor.host.tracing.spans import NO_TRACING, RUN, Kind, Tracing
 from agentvisor.host.workflow.cron import FIRE_ACTIVITY, RELEASE_ACTIVITY
 from agentvisor.protocol.v1 import run_pb2
 
@@ -32,7 +33,8 @@ Release = Callable[[Owner, RunId], Awaitable[None]]
 class CronActivities:
     """What a host's worker runs for each try."""
 
-    def __init__(self, crons: Crons, start: Start, release: Release) -> None:
+    def __init__(self, crons: Crons, start: Start, release: Release, tracing: Tracing = NO_TRACING) -> None:
+        self._tracing = tracing
         self._crons = crons
         self._start = start
         self._release = release
@@ -42,12 +44,15 @@ class CronActivities:
         """One try to start the run that is due; what has become of that."""
         told = run_pb2.FireCron.FromString(encoded)
         try:
-            async with beating():
-                outcome = await self._fire(told)
+            with self._tracing.span(
+                "cron", Kind.INTERNAL, None, {"agentvisor.cron_id": told.cron_id, RUN: told.run_id}
+            ):
+                async with beating():
+                    outcome = await self._fire(told)
         except _FOR_NOW as error:
             raise ApplicationError(error.message, type=error.code) from error
         except AgentVisorError as error:
-            log.warning("cron_failed", cron=told.cron_id, why=error.message)
+            log.warning("cron_failed", cron=told.cron_id, error=error.code, text=error.message)
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
         log.info("cron_fired", cron=told.cron_id, run=told.run_id, outcome=outcome)
         return outcome

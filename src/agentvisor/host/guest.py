@@ -117,7 +117,7 @@ class Guest:
                 async with served(self._setup.address, self._stream):
                     await self._live(sandbox(self._setup, environment))
         except Exception as error:
-            log.exception("guest could not be started", guest=self.id, agent=self.name)
+            log.exception("guest_not_started", guest=self.id, agent=self.name)
             self._why = f"the guest could not be started: {error}"
         finally:
             self._stream.ended.set()
@@ -173,7 +173,7 @@ class Guest:
             return
         self._ending = Ending.ENDING_GUEST_UNRESPONSIVE
         self._why = f"the guest was silent for {self._silent_beats} heartbeats, and was killed"
-        log.warning("guest unresponsive", guest=self.id, agent=self.name)
+        log.warning("guest_unresponsive", guest=self.id, agent=self.name)
 
     async def _spent(self) -> None:
         await self._retired.wait()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from types import TracebackType
+from collections.abc import Mapping
+from contextvars import Context
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from agentvisor.core.errors import UnknownAgent
@@ -58,11 +60,20 @@ class Guests:
         """
         await self._guest_for(agent, EVERYONE).warm()
 
-    async def start_agent(self, agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner) -> RunningAgent:
+    async def start_agent(
+        self,
+        agent: str,
+        task: AgentTask,
+        handler: AgentHandler,
+        *,
+        owner: Owner,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> RunningAgent:
         """Start an attempt in the agent's guest for the thread's owner; return when its process runs, or `ended` says
         why it does not.
 
         `task` needs thread, run, attempt and spec; what the configuration says of the agent is added here.
+        `environment`: of the agent's process, beside what the configuration says.
         """
         settings = self._agent(agent)
         storage = self._config.storage
@@ -73,7 +84,7 @@ class Guests:
         task.max_value_bytes = storage.max_value
         task.max_inline_value_bytes = storage.max_stored_value
         task.patch_chain = storage.patch_chain
-        return await self._guest_for(agent, owner).start_agent(task, handler, settings.env)
+        return await self._guest_for(agent, owner).start_agent(task, handler, {**settings.env, **environment})
 
     def pids(self, owner: Owner = EVERYONE) -> dict[str, int]:
         """The supervisors that take an owner's new runs, by agent."""
@@ -105,7 +116,10 @@ class Guests:
                 idle_seconds=None if owner == EVERYONE else self._config.guest.idle_timeout.total_seconds(),
             )
             self._guests[agent, owner] = guest
-            life = asyncio.create_task(guest.run(self._sandbox, settings.env), name=f"guest of {agent}")
+            # It outlives the run that it is started for: what is logged of it names no run.
+            life = asyncio.create_task(
+                guest.run(self._sandbox, settings.env), name=f"guest of {agent}", context=Context()
+            )
             self._lives.add(life)
             life.add_done_callback(self._lives.discard)
         return guest

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import time
 from typing import TypeVar
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from agentvisor.core.errors import (
     AgentVisorError,
@@ -39,6 +41,8 @@ from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
+from agentvisor.host.tracing.place import Place, asked_at, stay
+from agentvisor.host.tracing.spans import AGENT, ATTEMPT, NO_TRACING, RUN, THREAD, Kind, Span, Tracing
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.v1 import guest_pb2, items_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
 
@@ -48,6 +52,10 @@ Begun = TypeVar("Begun")
 
 _ASK_WHY_AGAIN = 0.2
 _READ_AGAIN = 0.2
+
+_COMMITS = "agentvisor.journal.commits"
+_FOLDS = "agentvisor.journal.folds"
+_OPERATIONS = "agentvisor.journal.operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class AttemptServices:
     external: ExternalStorage | None = None
     items: Callable[[str, items_pb2.ItemsRequest], Awaitable[items_pb2.ItemsReply]] | None = None
     """Answers what agents ask of their owner's store."""
+    tracing: Tracing = NO_TRACING
     max_output: int = 1_500_000
     """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
 
@@ -96,10 +105,13 @@ class LiveAttempt:
         self._services = services
         self._objects: AttemptObjects | None = None
         self._held: HeldLog | None = None
+        self._place: Place | None = None
+        """Of the attempt's span, which the thread's workflow tells of when the attempt has ended."""
         self._log = log.bind(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
 
     async def run(self) -> None:
         """The attempt, from its token to its report."""
+        bind_contextvars(thread=self.thread_id, run=self.id.run_id, attempt=self.id.attempt)
         committing = asyncio.create_task(self.journal.run(), name=f"journal {self.id}")
         close: journal_pb2.AttemptClose | None = None
         try:
@@ -154,6 +166,7 @@ class LiveAttempt:
             run = thread.runs[self.id.run_id]
             spec = run_pb2.RunSpec.FromString(run.spec.body)
             deadline_ms = thread.active.deadline_ms if thread.active else 0
+            self._find_place(spec)
             if run.is_session:
                 return await self._hold_session()
             asked = thread.store.interrupts
@@ -179,6 +192,14 @@ class LiveAttempt:
                 error_type="Internal",
                 error_message="the host failed; its log has the traceback",
             )
+
+    def _find_place(self, spec: run_pb2.RunSpec) -> None:
+        asked = asked_at(spec) if self._services.tracing.is_on else None
+        if asked is not None:
+            self._place = asked.of_attempt(*self.id)
+            stay(self._place)
+            bind_contextvars(trace_id=asked.trace_id)
+            self._log = self._log.bind(trace_id=asked.trace_id)
 
     async def _unless_stopping(self, begin: Callable[[], Coroutine[None, None, Begun]]) -> Begun | None:
         """What begins the attempt; None where the host stops before that is done, so that no agent is at work."""
@@ -280,21 +301,33 @@ class LiveAttempt:
             forgets=asked.forgotten,
             noted=bool(asked.noted or asked.aside or asked.answered),
         )
-        agent = await self._unless_stopping(
-            lambda: services.guests.start_agent(spec.agent, task, self, owner=self.owner)
-        )
+        environment = self._place.environment if self._place else {}
+        with self._span("start agent", spec.agent):
+            agent = await self._unless_stopping(
+                lambda: services.guests.start_agent(spec.agent, task, self, owner=self.owner, environment=environment)
+            )
         if agent is None:
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
         self._log.info("agent_started", agent=spec.agent, pid=agent.pid)
         ended = agent.ended
         close: journal_pb2.AttemptClose | None = None
-        try:
-            close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
-        finally:
-            if not ended.done():
-                agent.kill()
-                await asyncio.wait([ended], timeout=services.stop_grace)
+        with self._span("journal", spec.agent) as span:
+            try:
+                close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
+            finally:
+                if not ended.done():
+                    agent.kill()
+                    await asyncio.wait([ended], timeout=services.stop_grace)
+                journal = self.journal
+                span.note({_COMMITS: journal.commits, _FOLDS: journal.folds, _OPERATIONS: journal.last_seq})
         return close
+
+    def _span(self, name: str, agent: str) -> AbstractContextManager[Span]:
+        """Something that this host does in the attempt."""
+        if self._place is None:
+            return NO_TRACING.span(name, Kind.INTERNAL, None, {})
+        what = {THREAD: self.thread_id, RUN: self.id.run_id, ATTEMPT: self.id.attempt, AGENT: agent}
+        return self._services.tracing.span(name, Kind.INTERNAL, self._place, what)
 
     async def _watch(self, agent: RunningAgent, deadline_ms: int, *, waits: bool) -> journal_pb2.AttemptClose | None:
         """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""

@@ -13,6 +13,7 @@ from agentvisor.core.ids import RunId
 from agentvisor.host.peer_credential import HEADER, PeerCredential
 from agentvisor.host.peers import Peers
 from agentvisor.host.tape import Event, Gap
+from agentvisor.host.tracing.place import current
 from agentvisor.protocol.frames import Frames
 from agentvisor.protocol.v1.tape_pb2 import TapeItem
 
@@ -63,8 +64,10 @@ class PeerFeed:
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         target = f"{PATH}{quote(run_id, safe='')}" + (f"?{query}" if query else "")
         shown = self._credential.sign(host_id, target)
+        place = current()
+        headers = {HEADER: shown, **(place.headers if place else {})}
         try:
-            async with self._http.stream("GET", f"http://{address}{target}", headers={HEADER: shown}) as response:
+            async with self._http.stream("GET", f"http://{address}{target}", headers=headers) as response:
                 if response.is_error:
                     raise Unavailable(f"host {host_id} refused the events of run {run_id}: {response.status_code}")
                 if response.headers.get(HEADER) != self._credential.answer(shown, host_id):

@@ -153,7 +153,7 @@ class RunningAgent:
         except AgentVisorError as error:
             return StoreReply(error=to_error(error))
         except Exception:
-            log.exception("call failed", thread=self.ticket.thread_id, run=self.ticket.run_id)
+            log.exception("call_failed", thread=self.ticket.thread_id, run=self.ticket.run_id)
             return StoreReply(error=to_error(Internal("the host failed to answer; its log says why")))
 
     def _tell(self, message: ToAgent) -> None:

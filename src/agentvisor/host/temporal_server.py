@@ -112,18 +112,18 @@ class EmbeddedTemporal:
             started = loop.time()
             code = await process.wait()
             failures = 0 if loop.time() - started > _STEADY_SECONDS else failures
-            log.error("temporal server died", exit_code=code, log_file=str(self._log_path), again_in_s=_delay(failures))
+            log.error("temporal_died", exit_code=code, log_file=str(self._log_path), again_in_s=_delay(failures))
             while True:
                 await asyncio.sleep(_delay(failures))
                 failures += 1
                 try:
                     process = await self._start()
                 except (Unavailable, OSError) as problem:
-                    log.warning("temporal server does not start", problem=str(problem), again_in_s=_delay(failures))
+                    log.warning("temporal_not_started", problem=str(problem), again_in_s=_delay(failures))
                 else:
                     break
             self.restarts += 1
-            log.warning("temporal server restarted", pid=process.pid, restarts=self.restarts)
+            log.warning("temporal_restarted", pid=process.pid, restarts=self.restarts)
 
     async def _start(self) -> asyncio.subprocess.Process:
         require_free(IP, self._port, self._ui_port)
@@ -190,7 +190,7 @@ class EmbeddedTemporal:
         try:
             await asyncio.wait_for(process.wait(), self._stop_grace)
         except TimeoutError:
-            log.warning("temporal server did not stop in time and is killed", seconds=self._stop_grace)
+            log.warning("temporal_killed", seconds=self._stop_grace)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()

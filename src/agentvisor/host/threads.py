@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import uuid4
 
+import structlog
 from temporalio.client import Client
 
 from agentvisor.core.errors import NotFound, PermissionRefused, ValueTooLarge
@@ -31,10 +32,13 @@ from agentvisor.host.threads_new import NewThreads, ThreadDefaults, exists
 from agentvisor.host.threads_read import NO_RUN, Listed, ThreadReader
 from agentvisor.host.threads_search import ThreadSearch
 from agentvisor.host.threads_values import ThreadValues
+from agentvisor.host.tracing.place import mark
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import lifetime_to_message, run_from_message, settings_to_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.threads")
 
 
 class _Request(Protocol):
@@ -272,6 +276,7 @@ class Threads:
         `seen`: what the caller saw of interrupts; `Conflict` with the detail `changed` where that is out of date.
         `lifetime`: of the thread, where it is created.
         """
+        mark(spec)
         body = spec.SerializeToString()
         if len(body) > self._defaults.max_input:
             raise ValueTooLarge(
@@ -287,6 +292,8 @@ class Threads:
         # A refused update is answered with its refusal again: another look at the thread is another update.
         update_id = spec.run_id if seen is None else f"{spec.run_id}:{uuid4().hex[:8]}"
         reply = await self._update(thread_id, "start_run", request, update_id=update_id, start=start)
+        if spec.kind == run_pb2.RUN_KIND_AGENT:
+            log.info("run_accepted", thread=thread_id, run=spec.run_id, agent=spec.agent)
         return run_from_message(run_pb2.StartRunReply.FromString(reply).run)
 
     async def cancel_run(

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv6Address
 
@@ -49,6 +49,8 @@ class Webhook:
     id: str
     """The same each time it is sent: by it a receiver knows what it has had already."""
     body: bytes
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Headers that name the span which it is sent in."""
 
 
 async def send(webhook: Webhook, *, addresses: WebhookAddresses, key: bytes | None, now_s: int) -> Answer:
@@ -64,6 +66,7 @@ async def send(webhook: Webhook, *, addresses: WebhookAddresses, key: bytes | No
         "host": url.netloc.decode("ascii"),
         "content-type": "application/json",
         "user-agent": f"agentvisor/{__version__}",
+        **webhook.trace,
         **signed(webhook, key, now_s),
     }
     # No proxy of the environment: it would resolve the name itself.

@@ -12,10 +12,12 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.erasing import Eraser
+from agentvisor.host.logs import log_workflow
 from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.workflow.counted import count_into
 from agentvisor.host.workflow.expiring import upkeep_queue
+from agentvisor.host.workflow.noted import note_into
 from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
@@ -83,6 +85,7 @@ async def workers(
     hosts find this one (peers.py).
     """
     count_into(count_workflow)
+    note_into(log_workflow)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=FixedSizeSlotSupplier(50),
         activity_supplier=capacity,

@@ -17,6 +17,7 @@ import grpc.aio
 
 from agentvisor.host.app import run_dev
 from agentvisor.host.config import load_config
+from agentvisor.host.log_secrets import secrets_of
 from agentvisor.host.logs import configure_logs
 from agentvisor.host.rpc.guest_stream import OPTIONS
 from agentvisor.host.sandboxes.process import start_process
@@ -31,6 +32,7 @@ def main() -> None:
     configure_logs(json=True)
     place, overrides, records, temporal_parent = sys.argv[1:]
     config = load_config(Path(place), environ=os.environ, overrides=json.loads(overrides))
+    configure_logs(config.log, secrets=secrets_of(config), json=True)
     sandbox = ProxiedSandbox(Path(records), int(temporal_parent))
     run_dev(config, reload=False, ready=_tell, sandbox=sandbox)
 

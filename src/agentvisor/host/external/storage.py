@@ -123,7 +123,7 @@ class ExternalStorage:
         except AgentVisorError as error:
             log.warning("storage_left_for_later", what=what, error=error.message)
         except Exception:
-            log.exception("storage_left_for_later", what=what)
+            log.exception("storage_work_crashed", what=what)
 
     async def _patiently(
         self,

@@ -45,6 +45,7 @@ from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
+from agentvisor.host.tracing.spans import NO_TRACING, Tracing
 
 HEARTBEAT = 5.0
 """Seconds of silence on a stream, after which proxies would begin to wonder."""
@@ -69,6 +70,7 @@ def create_app(
     heartbeat: float = HEARTBEAT,
     news: ThreadNews | None = None,
     describe: Describe = without_guests,
+    tracing: Tracing = NO_TRACING,
 ) -> FastAPI:
     """The API of one host.
 
@@ -88,6 +90,7 @@ def create_app(
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
         news: says when a run begins on a thread; none: only of runs that are accepted here.
         describe: what an agent is, as its own code says.
+        tracing: makes the spans of what is sent for a run.
     """
     afterwards = Afterwards()
     services = Services(
@@ -107,6 +110,7 @@ def create_app(
         heartbeat=heartbeat,
         news=news or ThreadNews(),
         describe=describe,
+        tracing=tracing,
     )
 
     @asynccontextmanager

@@ -110,7 +110,12 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(AgentVisorError)
     async def _(request: Request, error: AgentVisorError) -> JsonResponse:
         if STATUS.get(type(error), 500) >= 500:
-            log.warning("request_failed", method=request.method, path=request.url.path, error=error.message)
+            log.warning(
+                "request_failed",
+                method=request.method,
+                route=getattr(request.scope.get("route"), "path", "unknown"),
+                error=error.message,
+            )
         return error_response(error)
 
     @app.exception_handler(RequestValidationError)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,6 +13,7 @@ import structlog
 from fastapi import Depends
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
+from structlog.contextvars import bind_contextvars
 
 from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused, Unavailable
 from agentvisor.core.ids import ThreadId
@@ -27,6 +28,7 @@ from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
 from agentvisor.host.threads import Threads
+from agentvisor.host.tracing.spans import NO_TRACING, Tracing
 from agentvisor.protocol.v1 import store_pb2
 from agentvisor.protocol.v1.guest_pb2 import Description
 
@@ -87,7 +89,7 @@ async def _logged(what: str, work: Coroutine[object, object, object]) -> None:
     except AgentVisorError as error:
         log.warning("afterwards_failed", what=what, error=error.message)
     except Exception:
-        log.exception("afterwards_failed", what=what)
+        log.exception("afterwards_crashed", what=what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Services:
     """What an agent is, as its own code says (host/descriptions.py)."""
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
+    tracing: Tracing = NO_TRACING
     news: ThreadNews = field(default_factory=ThreadNews)
     """Says when a run begins on a thread."""
 
@@ -154,7 +157,13 @@ async def _services(connection: HTTPConnection) -> Services:
     owner: Owner | None = connection.scope.get(OWNER_IN_SCOPE)
     if owner is None:
         raise Internal("nobody has checked for whom this request acts")
+    _name_in_logs(connection.path_params)
     return services_of(connection.app).of(owner)
+
+
+def _name_in_logs(named: Mapping[str, object]) -> None:
+    """Of which thread and run the request is, in all that is logged for it."""
+    bind_contextvars(**{name: str(named[f"{name}_id"]) for name in ("thread", "run") if f"{name}_id" in named})
 
 
 def services_of(app: Starlette) -> Services:

@@ -20,8 +20,11 @@ from agentvisor.host.http.shapes import output_json, run_error, run_json
 from agentvisor.host.http.times import iso
 from agentvisor.host.metrics import WEBHOOKS
 from agentvisor.host.render_typed import Json
+from agentvisor.host.tracing.place import asked_at
+from agentvisor.host.tracing.spans import AGENT, NO_TRACING, RUN, THREAD, Kind
 from agentvisor.host.webhook_address import WebhookAddresses
 from agentvisor.host.webhook_sender import Answer, Heard, Webhook, send
+from agentvisor.protocol.v1 import run_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.webhook")
 
@@ -43,10 +46,18 @@ class Webhooks:
             body = await self._body(thread_id, notice)
         except NotFound:
             return Answer(Heard.NEVER, "the thread was deleted, and what was to be told of it with it")
-        webhook = Webhook(notice.run.spec.webhook, notice.run.run_id, body)
-        answer = await send(webhook, addresses=self._addresses, key=self._key, now_s=int(time()))
+        run, asked = notice.run, asked_at(run_pb2.RunSpec.FromString(notice.run.spec.body))
+        tracing = self._services.tracing if asked is not None else NO_TRACING
+        what = {THREAD: thread_id, RUN: run.run_id, AGENT: run.spec.agent}
+        with tracing.span("webhook", Kind.CLIENT, asked and asked.of_run(run.run_id), what) as span:
+            headers = span.place.headers if span.place is not None else {}
+            webhook = Webhook(run.spec.webhook, run.run_id, body, headers)
+            answer = await send(webhook, addresses=self._addresses, key=self._key, now_s=int(time()))
+            span.note({"agentvisor.webhook.outcome": answer.heard.value})
+            if answer.heard is not Heard.YES:
+                span.fail(answer.heard.value)
         WEBHOOKS.labels(answer.heard.value).inc()
-        log.info("webhook", thread=thread_id, run=notice.run.run_id, outcome=answer.heard.value, says=answer.says)
+        log.info("webhook_tried", thread=thread_id, run=notice.run.run_id, outcome=answer.heard.value, says=answer.says)
         return answer
 
     async def _body(self, thread_id: ThreadId, notice: Notice) -> bytes:

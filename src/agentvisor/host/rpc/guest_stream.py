@@ -78,7 +78,7 @@ class GuestStream(GuestHostServicer):
                     return
                 await self._receive(message)
         except AgentVisorError as error:
-            log.warning("guest refused", guest=self._guest_id, code=error.code, reason=error.message)
+            log.warning("guest_refused", guest=self._guest_id, code=error.code, reason=error.message)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, error.message)
         finally:
             writing.cancel()
@@ -92,7 +92,7 @@ class GuestStream(GuestHostServicer):
                 hello = first.hello
         # One answer for every reason: who has not the token learns nothing.
         if not hmac.compare_digest(hello.token, self._token) or self.connected.is_set():
-            log.warning("a stranger at a guest's socket", guest=self._guest_id)
+            log.warning("guest_stranger", guest=self._guest_id)
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "this is not the guest that this socket is for")
         self.connected.set()
 

@@ -71,7 +71,7 @@ class StoreService(StoreHostServicer):
         except AgentVisorError as error:
             return StoreReply(error=to_error(error))
         except Exception:
-            log.exception("store call failed", kind=request.WhichOneof("kind"), thread_id=request.thread_id)
+            log.exception("store_call_failed", kind=request.WhichOneof("kind"), thread=request.thread_id)
             return StoreReply(error=to_error(Internal("the host failed to answer; its log has the traceback")))
         if reply is None:
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the key or token is missing, or does not count")

@@ -16,6 +16,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import expiry
     from agentvisor.core.thread import Thread
+    from agentvisor.host.workflow.noted import noted
     from agentvisor.protocol.v1 import run_pb2
 
 EXPIRE_ACTIVITY = "agentvisor.expire"
@@ -83,5 +84,5 @@ async def _swept(thread: Thread, now_ms: Callable[[], int]) -> None:
         )
     except ActivityError as error:
         # Another time to live passes before it is tried again.
-        workflow.logger.warning("a thread whose time was over was not swept: %s", error.cause)
+        noted("warning", "thread_not_swept", thread=thread.thread_id, error=str(error.cause))
         thread.used_at_ms = now_ms()

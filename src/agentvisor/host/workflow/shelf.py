@@ -16,6 +16,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core.errors import Conflict, InvalidInput
     from agentvisor.core.shelf import Change, ChangeKind, Shelf
+    from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol.shelves import (
         changes_from_messages,
@@ -202,4 +203,4 @@ class ShelfWorkflow:
                 ),
             )
         except ActivityError as error:  # it is retried without end: an operator has stopped it
-            workflow.logger.warning("a shelf was not erased: %s", error)
+            noted("warning", "shelf_not_erased", shelf=workflow.info().workflow_id, error=str(error))

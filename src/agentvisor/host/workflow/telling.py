@@ -17,6 +17,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core.ids import RunId
     from agentvisor.core.thread import Thread
+    from agentvisor.host.workflow.noted import noted
     from agentvisor.protocol.threads import notice_to_message
 
 WEBHOOK_ACTIVITY = "agentvisor.webhook"
@@ -58,7 +59,7 @@ async def tell(thread: Callable[[], Thread], now_ms: Callable[[], int]) -> None:
                 summary=f"webhook of run {run_id}",
             )
         except ActivityError as error:
-            workflow.logger.warning("a webhook was given up: %s", error.cause)
+            noted("warning", "webhook_given_up", thread=thread().thread_id, run=run_id, error=str(error.cause))
         thread().heard(run_id, now_ms())
         del telling[run_id]
 

@@ -22,10 +22,12 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.owners import check_owner, keyword
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
+    from agentvisor.host.workflow import traced
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.expiring import sweep
+    from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.host.workflow.telling import tell
     from agentvisor.protocol import reads
@@ -75,6 +77,7 @@ def _encoded(thread: Thread) -> bytes:
 def _decoded(state: bytes) -> Thread:
     thread = thread_from_message(thread_pb2.Thread.FromString(state))
     thread.store.keep = thread.settings.checkpoint_history
+    thread.ended = traced.ended
     return thread
 
 
@@ -134,7 +137,7 @@ class ThreadWorkflow:
                 thread.accept_run(spec_from_message(spec), now)
             except AgentVisorError as error:
                 refused = error.message
-                workflow.logger.warning("a default answer of thread %s was not accepted: %s", thread.thread_id, refused)
+                noted("warning", "default_answer_refused", thread=thread.thread_id, error=error.code, text=refused)
             else:
                 counted(Counted.EXPIRED, "answer", len(overdue.interrupts))
                 return
@@ -402,7 +405,7 @@ class ThreadWorkflow:
             f"the limit is {limit} (storage.max_state): copy what is needed to a new thread, or raise the limit",
             _now_ms(),
         )
-        workflow.logger.error("thread failed: %s", thread.failure)
+        noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
 
     def _show(self) -> None:
         """The thread in Temporal's UI and search."""

@@ -230,6 +230,8 @@ class RunSpec(_message.Message):
     WEBHOOK_FIELD_NUMBER: _builtins.int
     CHECKPOINT_MAP_FIELD_NUMBER: _builtins.int
     SUPERSTEPS_FIELD_NUMBER: _builtins.int
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
+    TRACESTATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     agent: _builtins.str
     """The agent's name in the configuration."""
@@ -267,6 +269,9 @@ class RunSpec(_message.Message):
     """JSON {namespace: checkpoint id} of the ancestors of a subgraph's checkpoint that the run goes on from."""
     supersteps: _builtins.bytes
     """Of an update: JSON, a list of super-steps, each a list of {"values", "command", "as_node"}."""
+    traceparent: _builtins.str
+    """Where in a trace it was asked for: W3C's headers. Empty: it is not traced."""
+    tracestate: _builtins.str
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     @_builtins.property
@@ -313,10 +318,12 @@ class RunSpec(_message.Message):
         webhook: _builtins.str = ...,
         checkpoint_map: _builtins.bytes = ...,
         supersteps: _builtins.bytes = ...,
+        traceparent: _builtins.str = ...,
+        tracestate: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "restart", b"restart"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "after_ms", b"after_ms", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_map", b"checkpoint_map", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "supersteps", b"supersteps", "timeout_ms", b"timeout_ms", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandons", b"abandons", "after_ms", b"after_ms", "agent", b"agent", "answers", b"answers", "answers_graph", b"answers_graph", "assistant_id", b"assistant_id", "checkpoint_id", b"checkpoint_id", "checkpoint_map", b"checkpoint_map", "checkpoint_ns", b"checkpoint_ns", "command", b"command", "config", b"config", "context", b"context", "durability", b"durability", "heartbeat_timeout_ms", b"heartbeat_timeout_ms", "host_queue", b"host_queue", "input", b"input", "interrupt_after", b"interrupt_after", "interrupt_before", b"interrupt_before", "kind", b"kind", "kwargs", b"kwargs", "metadata", b"metadata", "multitask_strategy", b"multitask_strategy", "restart", b"restart", "run_id", b"run_id", "stream_modes", b"stream_modes", "stream_subgraphs", b"stream_subgraphs", "supersteps", b"supersteps", "timeout_ms", b"timeout_ms", "traceparent", b"traceparent", "tracestate", b"tracestate", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,32 @@
+"""What workflows tell of runs and attempts that end, once, and not again when they are replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from agentvisor.core.ids import ThreadId
+    from agentvisor.core.runs import Attempt, Run
+    from agentvisor.core.thread import Ended
+
+_listeners: list[Ended] = []
+
+
+@contextmanager
+def listening(listener: Ended) -> Generator[None]:
+    """Tell this one, too, while the context lasts. It is called in steps of workflows, from any thread."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def ended(thread_id: ThreadId, run: Run, attempt: Attempt | None) -> None:
+    """Tell of an attempt's end; of the run's, where no attempt is named."""
+    if _listeners and not workflow.unsafe.is_replaying():
+        for listener in (*_listeners,):
+            listener(thread_id, run, attempt)
