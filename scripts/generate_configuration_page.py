@@ -1,16 +1,15 @@
 """Generates docs/configuration.md from the table of settings, or with --check says whether it is fresh."""
 
-import argparse
 import inspect
 import sys
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 
 from agentvisor.host.config_settings import SETTINGS, Setting
 from agentvisor.host.config_tree import AgentConfig, Config
+from generated_page import DOCS, write_or_check
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+PAGE = DOCS / "configuration.md"
 
 HEAD = """\
 # Configuration
@@ -58,15 +57,7 @@ NOT_IN_FORCE: dict[str, str] = {}
 
 def main() -> int:
     """Generate, or check; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if the page is not fresh")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print(f"{PAGE} is not fresh: run {Path(__file__).name}", file=sys.stderr)
-    return 1
+    return write_or_check(PAGE, page, says=__doc__)
 
 
 def page() -> str:
@@ -87,7 +78,8 @@ def _agent() -> Iterator[str]:
 
 def _sections() -> Iterator[str]:
     settings = [setting for setting in SETTINGS.values() if not setting.is_table]
-    for name, group in groupby(settings, key=lambda setting: setting.path.rpartition(".")[0]):
+    places = list(dict.fromkeys(map(_section, settings)))
+    for name, group in groupby(sorted(settings, key=lambda one: places.index(_section(one))), key=_section):
         yield f"## `{name}`"
         yield ""
         yield _described(name)
@@ -96,6 +88,10 @@ def _sections() -> Iterator[str]:
         yield "|---|---|---|---|---|"
         yield from map(_row, group)
         yield ""
+
+
+def _section(setting: Setting) -> str:
+    return setting.path.rpartition(".")[0]
 
 
 def _described(section: str) -> str:
