@@ -23,6 +23,7 @@ GENERATED = sorted(path.name for path in (ROOT / "scripts").glob("generate_*.py"
 """Scripts that make pages, or parts of pages, from the code."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("script", GENERATED)
 def test_a_page_that_is_made_from_the_code_is_fresh(script: str) -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / script, "--check"], check=True)

@@ -83,6 +83,7 @@ def test_every_module_that_users_import_is_on_the_page_of_the_sdk() -> None:
             assert re.search(rf"^### (class )?`([\w.]+\.)?{name}`$", section, re.MULTILINE), f"{module}.{name}"
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_not_fresh_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "docs").mkdir()
