@@ -18,7 +18,7 @@ NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.insta
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load clean
+.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load docs clean
 
 help:
 	@echo "make setup    create .venv, .venv-crewai (1 GB) and .venv-oracle, with all that developing needs"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-openapi  many generated requests to every route, where make test sends few"
 	@echo "make test-lowest  the frameworks' tests with the oldest version of each that is supported"
 	@echo "make demo     an agent, its host and Temporal are killed; it finishes all the same"
+	@echo "make docs     these documents as a site in build/site, to be read and searched without a server"
 	@echo "make proto    generate the protocol from proto/"
 	@echo "make bench    milliseconds and bytes per super-step, against PostgresSaver and SqliteSaver"
 	@echo "make bench-recovery  seconds from a loss to the first line of the next attempt"
@@ -128,6 +129,10 @@ test-lowest: $(LOWEST)/.installed $(LOWEST_CREWAI)/.installed
 
 demo: $(STAMP)
 	$(BIN)/agentvisor demo
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "open build/site/index.html"
 
 proto: $(STAMP)
 	$(BIN)/python scripts/generate_protocol.py

@@ -1,15 +1,14 @@
 """Generates docs/configuration.md from the table of settings, or with --check says whether it is fresh."""
 
-import argparse
 import inspect
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from agentvisor.host.config_settings import OPTIONS, SETTINGS, Setting
 from agentvisor.host.config_tree import AgentConfig, Config
+from generated_page import DOCS, write_or_check
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+PAGE = DOCS / "configuration.md"
 
 HEAD = """\
 # Configuration
@@ -65,15 +64,7 @@ NOT_IN_FORCE: dict[str, str] = {}
 
 def main() -> int:
     """Generate, or check; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if the page is not fresh")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print(f"{PAGE} is not fresh: run {Path(__file__).name}", file=sys.stderr)
-    return 1
+    return write_or_check(PAGE, page, says=__doc__)
 
 
 def page() -> str:

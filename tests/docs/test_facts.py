@@ -19,14 +19,14 @@ SECTIONS = {path.partition(".")[0] for path in SETTINGS if "." in path}
 FOLLOWS = {Follow.END: "ends", Follow.RESTART: "restarts", Follow.AGAIN: "again at once", Follow.ATTACH: "goes on"}
 
 
-def test_the_configuration_page_is_fresh() -> None:
-    script = ROOT / "scripts" / "generate_configuration_page.py"
-    subprocess.run([sys.executable, script, "--check"], check=True)
+GENERATED = sorted(path.name for path in (ROOT / "scripts").glob("generate_*.py") if "protocol" not in path.name)
+"""Scripts that make pages, or parts of pages, from the code."""
 
 
-def test_the_compatibility_page_lists_what_the_comparison_with_langgraphs_server_does() -> None:
-    script = ROOT / "scripts" / "generate_compatibility_page.py"
-    subprocess.run([sys.executable, script, "--check"], check=True)
+@pytest.mark.thorough
+@pytest.mark.parametrize("script", GENERATED)
+def test_a_page_that_is_made_from_the_code_is_fresh(script: str) -> None:
+    subprocess.run([sys.executable, ROOT / "scripts" / script, "--check"], check=True)
 
 
 def test_a_setting_that_nothing_reads_is_said_to_be_not_in_force() -> None:

@@ -41,6 +41,7 @@ class NotDone:
 
 
 NOT_DONE = NotDone()
+"""What a reconcile function returns where the effect did not happen."""
 
 
 @dataclass(slots=True)

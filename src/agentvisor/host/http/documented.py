@@ -1,4 +1,4 @@
-"""What /openapi.json says of answers that routes do not describe themselves: every error, and what is no JSON."""
+"""What /openapi.json says that routes do not say: every error, what is no JSON, what fields of many bodies mean."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from fastapi import FastAPI
 from pydantic import BaseModel, Field, JsonValue
+
+from agentvisor.host.http.meanings import add_meanings
 
 _EVENT = {
     "type": "object",
@@ -45,6 +47,7 @@ def document(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             described = describe()
+            add_meanings(described)
             for path, answer in _successes(described):
                 if "content" in answer and path == "/metrics":
                     answer["content"] = _TEXT

@@ -31,7 +31,7 @@ _TEXT: Json = {"type": "string"}
 _COMMAND: Json = {
     "type": "object",
     "required": ["id", "method"],
-    "properties": {"id": {"type": "integer"}, "method": _TEXT, "params": {"type": "object"}},
+    "properties": {"id": {"type": "integer"}, "method": {"type": "string"}, "params": {"type": "object"}},
 }
 _SUBSCRIPTION: Json = {
     "type": "object",
