@@ -420,6 +420,15 @@ class Threads:
             terms.append(f"StartTime <= '{until.isoformat()}'")
         return await self._listed(terms, limit)
 
+    async def count(self, status: ThreadStatus) -> int:
+        """How many threads have a status, by Temporal's visibility."""
+        terms = [*self._ours(), f"AgentVisorStatus = '{status.value}'"]
+        try:
+            counted = await self._client.count_workflows(" AND ".join(terms), rpc_timeout=_RPC_TIMEOUT)
+        except RPCError as error:
+            raise Unavailable(f"Temporal could not count threads ({error.status.name}): {error.message}") from error
+        return counted.count
+
     def _ours(self) -> list[str]:
         # Threads of other deployments on the same Temporal are not ours to answer for.
         queue = _plain(self._defaults.task_queue)
