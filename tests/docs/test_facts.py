@@ -14,6 +14,7 @@ from tests.langgraph_conformance import CAPABILITIES
 from agentvisor.core.errors import ERRORS
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
 from agentvisor.host.config_settings import PROCESS_VARIABLES, SETTINGS
+from agentvisor.host.metrics import TABLE
 
 SECTIONS = {path.partition(".")[0] for path in SETTINGS if "." in path}
 FOLLOWS = {Follow.END: "ends", Follow.RESTART: "restarts", Follow.AGAIN: "again at once", Follow.ATTACH: "goes on"}
@@ -22,6 +23,16 @@ FOLLOWS = {Follow.END: "ends", Follow.RESTART: "restarts", Follow.AGAIN: "again 
 def test_the_configuration_page_is_fresh() -> None:
     script = ROOT / "scripts" / "generate_configuration_page.py"
     subprocess.run([sys.executable, script, "--check"], check=True)
+
+
+def test_the_metrics_page_is_fresh() -> None:
+    subprocess.run([sys.executable, ROOT / "scripts" / "generate_metrics_page.py", "--check"], check=True)
+
+
+@pytest.mark.parametrize("page", [one for one in pages() if one.name != "testing.md"], ids=lambda page: page.name)
+def test_metrics_that_a_page_names_exist(page: Path) -> None:
+    named = set(re.findall(r"`(agentvisor_[a-z_]+)[`{]", page.read_text()))
+    assert named <= TABLE.keys(), "by the name that Prometheus shows: counters end in _total"
 
 
 def test_the_compatibility_page_lists_what_the_comparison_with_langgraphs_server_does() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
@@ -22,7 +21,6 @@ from agentvisor.core.thread import ThreadStatus
 Values = tuple[str, ...] | str
 """Of a label: all that there are; or in words, where only a running host knows."""
 Metric = Counter | Gauge | Histogram
-_Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
 FRAMEWORKS = ("langgraph", "strands", "adk", "crewai", "pydantic_ai", "function")
 OTHER = "other"
@@ -41,8 +39,13 @@ class Described:
     """A metric, and what the reference says of it."""
 
     metric: Metric
+    kind: str
+    """As Prometheus names it."""
     area: str
+    says: str
     labels: dict[str, Values]
+    buckets: tuple[float, ...] = ()
+    """Of a histogram: their upper ends."""
 
 
 TABLE: dict[str, Described] = {}
@@ -52,11 +55,10 @@ TABLE: dict[str, Described] = {}
 disable_created_metrics()
 
 
-def _enter(name: str, metric: _Metric, area: str, labels: dict[str, Values]) -> _Metric:
-    TABLE[name] = Described(metric, area, labels)
-    if labels and not isinstance(metric, Gauge):
-        begin(metric)
-    return metric
+def _enter(name: str, described: Described) -> None:
+    TABLE[name] = described
+    if described.labels and not isinstance(described.metric, Gauge):
+        begin(described.metric)
 
 
 def begin(metric: Counter | Histogram, **known: Iterable[str]) -> None:
@@ -76,17 +78,20 @@ def begin(metric: Counter | Histogram, **known: Iterable[str]) -> None:
 
 def _counter(area: str, name: str, says: str, **labels: Values) -> Counter:
     metric = Counter(f"agentvisor_{name}", says, tuple(labels))
-    return _enter(f"agentvisor_{name}_total", metric, area, labels)
+    _enter(f"agentvisor_{name}_total", Described(metric, "counter", area, says, labels))
+    return metric
 
 
 def _gauge(area: str, name: str, says: str, **labels: Values) -> Gauge:
     metric = Gauge(f"agentvisor_{name}", says, tuple(labels))
-    return _enter(f"agentvisor_{name}", metric, area, labels)
+    _enter(f"agentvisor_{name}", Described(metric, "gauge", area, says, labels))
+    return metric
 
 
 def _histogram(area: str, name: str, says: str, buckets: tuple[float, ...], **labels: Values) -> Histogram:
     metric = Histogram(f"agentvisor_{name}", says, tuple(labels), buckets=buckets)
-    return _enter(f"agentvisor_{name}", metric, area, labels)
+    _enter(f"agentvisor_{name}", Described(metric, "histogram", area, says, labels, buckets))
+    return metric
 
 
 def _names(endings: Iterable[Ending]) -> tuple[str, ...]:
@@ -148,7 +153,7 @@ THREADS = _gauge(
     "Threads",
     "threads",
     "Threads of the deployment by status, as Temporal lists them; interrupted ones wait for an answer. Every host "
-    "says the same: take the maximum, not the sum. Asked when it is scraped, at most every 15 s; not there while "
+    "says the same: take the maximum, not the sum. Asked when it is scraped, at most every 5 s; not there while "
     "Temporal is away.",
     status=tuple(one.value for one in ThreadStatus),
 )
@@ -339,7 +344,7 @@ CRON_RUNS = _counter(
 # --- Temporal --------------------------------------------------------------------------------------------------------
 
 _OPERATION = "Temporal's name of the call, e.g. `QueryWorkflow`"
-_CODE = "of gRPC, e.g. `UNAVAILABLE`"
+_CODE = "of gRPC, e.g. `UNAVAILABLE`; `TRANSPORT_ERROR`: no connection"
 _WORKER = ("runs", "own", "shelves", "upkeep", "webhooks")
 _KIND = ("workflow", "activity")
 

@@ -16,6 +16,7 @@ from typing import Protocol
 from uuid import uuid4
 
 import structlog
+from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
@@ -423,8 +424,10 @@ class Threads:
     async def count(self, status: ThreadStatus) -> int:
         """How many threads have a status, by Temporal's visibility."""
         terms = [*self._ours(), f"AgentVisorStatus = '{status.value}'"]
+        request = CountWorkflowExecutionsRequest(namespace=self._client.namespace, query=" AND ".join(terms))
         try:
-            counted = await self._client.count_workflows(" AND ".join(terms), rpc_timeout=_RPC_TIMEOUT)
+            # Not tried again by the SDK: who counts, counts often.
+            counted = await self._client.workflow_service.count_workflow_executions(request, timeout=_RPC_TIMEOUT)
         except RPCError as error:
             raise Unavailable(f"Temporal could not count threads ({error.status.name}): {error.message}") from error
         return counted.count

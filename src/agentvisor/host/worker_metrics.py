@@ -77,13 +77,17 @@ def take_temporals() -> int:
 
 
 def _take(metric: Metric, labels: tuple[str, ...], value: float) -> None:
-    child = metric.labels(*labels)
-    if isinstance(child, Counter):
-        child.inc(value)
-    elif isinstance(child, Gauge):
-        child.set(value)
-    else:
-        child.observe(value)
+    key = metric, labels
+    take = _takers.get(key)
+    if take is None:
+        child = metric.labels(*labels)
+        take = child.inc if isinstance(child, Counter) else child.set if isinstance(child, Gauge) else child.observe
+        _takers[key] = take
+    take(value)
+
+
+_takers: dict[tuple[Metric, tuple[str, ...]], Callable[[float], None]] = {}
+"""Looking a series up takes longer than to count in it; there are as many as a host shows."""
 
 
 def _call(told: _Told) -> tuple[str, ...]:

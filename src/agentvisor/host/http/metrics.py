@@ -18,7 +18,7 @@ from agentvisor.host.worker_metrics import take_temporals
 
 router = APIRouter(tags=["host"])
 
-_COUNT_EVERY = 15.0
+_COUNT_EVERY = 5.0
 _COUNT_SECONDS = 2.0
 """A scrape has its time, too: what Temporal does not count meanwhile is left out."""
 
