@@ -258,13 +258,7 @@ ROWS: dict[str, list[Panel]] = {
             "ops",
             red_from=0.1,
         ),
-        Panel(
-            "Threads and shelves in memory",
-            {
-                gauge("agentvisor_cached_workflows", "worker"): "{{worker}}",
-                rate("agentvisor_cache_misses_total", "worker"): "{{worker}} replays a second",
-            },
-        ),
+        Panel("Threads and shelves in memory", {gauge("agentvisor_cached_workflows", "worker"): "{{worker}}"}),
     ],
     "External storage": [
         Panel("Calls", {rate("agentvisor_storage_requests_total", "call, outcome"): "{{call}} {{outcome}}"}, "ops"),

@@ -404,9 +404,6 @@ TASK_FAILURES = _counter(
     worker=_WORKER,
 )
 CACHED_WORKFLOWS = _gauge("Temporal", "cached_workflows", "Threads and shelves in this host's memory.", worker=_WORKER)
-CACHE_MISSES = _counter(
-    "Temporal", "cache_misses", "Workflows that had left this host's memory and were replayed.", worker=_WORKER
-)
 
 # --- the host --------------------------------------------------------------------------------------------------------
 

@@ -137,6 +137,5 @@ _METRICS: dict[str, tuple[Metric, Callable[[_Told], tuple[str, ...] | None]]] = 
     "temporal_workflow_task_execution_latency": (metrics.TASK_SECONDS, _worker),
     "temporal_workflow_task_execution_failed": (metrics.TASK_FAILURES, _worker),
     "temporal_sticky_cache_size": (metrics.CACHED_WORKFLOWS, _worker),
-    "temporal_sticky_cache_miss": (metrics.CACHE_MISSES, _worker),
 }
 """Of the SDK's metrics, those that an operator needs; their labels are fewer here."""
