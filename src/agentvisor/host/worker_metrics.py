@@ -7,11 +7,20 @@ Here it writes into a buffer instead, which is taken every second and with each 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from prometheus_client import Counter, Gauge
-from temporalio.runtime import MetricBuffer, MetricBufferDurationFormat, Runtime, TelemetryConfig
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    MetricBuffer,
+    MetricBufferDurationFormat,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
 
 from agentvisor.host import metrics
 from agentvisor.host.metrics import Metric
@@ -39,7 +48,11 @@ _taking = _Taking()
 def measure_temporal(task_queue: str) -> None:
     """Have the SDK's runtime of this process write into a buffer: before its first client is made."""
     buffer = MetricBuffer(_UPDATES, MetricBufferDurationFormat.SECONDS)
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(metrics=buffer)))
+    # There is one runtime for both: its log goes where those of other libraries go, not to the console by itself.
+    logger = logging.getLogger("temporalio.core")
+    forwarding = LogForwardingConfig(logger, append_target_to_name=False, append_log_fields_to_message=False)
+    logs = LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding)
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs, metrics=buffer)))
     _taking.buffer, _taking.task_queue = buffer, task_queue
 
 
