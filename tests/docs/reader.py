@@ -118,6 +118,9 @@ class Reader:
         if block.name == "deployment.yaml":
             _check_deployment(block)
             return
+        if block.name == "prometheus.yml":
+            _check_scraping(block)
+            return
         assert block.name in ("agentvisor.yaml", "langgraph.json"), f"{block}: which file is it?"
         (self.folder / block.name).write_text(block.text)
         for entrypoint in _files_in(block):
@@ -204,6 +207,17 @@ def _files_in(block: Block) -> list[str]:
     agents = yaml.safe_load(block.text)
     assert isinstance(agents, dict), f"{block}: not a table"
     return named
+
+
+def _check_scraping(block: Block) -> None:
+    """Prometheus' own words: how our hosts are scraped, with a key, and a job of the name that the alerts know."""
+    told = yaml.safe_load(block.text)
+    assert told.keys() <= {"scrape_configs", "rule_files", "alerting", "global"}, f"{block}: {told.keys()}"
+    (job,) = told["scrape_configs"]
+    assert 'job="agentvisor"' in (ROOT / "deploy/monitoring/alerts.yaml").read_text()
+    assert job["job_name"] == "agentvisor"
+    assert job["authorization"].keys() == {"credentials_file"}
+    assert all(one["targets"] for one in job["static_configs"])
 
 
 def _check_extras(block: Block, line: str) -> None:

@@ -14,6 +14,7 @@ from tests.langgraph_conformance import CAPABILITIES
 from agentvisor.core.errors import ERRORS
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
 from agentvisor.host.config_settings import PROCESS_VARIABLES, SETTINGS
+from agentvisor.host.metrics import TABLE
 
 SECTIONS = {path.partition(".")[0] for path in SETTINGS if "." in path}
 FOLLOWS = {Follow.END: "ends", Follow.RESTART: "restarts", Follow.AGAIN: "again at once", Follow.ATTACH: "goes on"}
@@ -27,6 +28,12 @@ GENERATED = sorted(path.name for path in (ROOT / "scripts").glob("generate_*.py"
 @pytest.mark.parametrize("script", GENERATED)
 def test_a_page_that_is_made_from_the_code_is_fresh(script: str) -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / script, "--check"], check=True)
+
+
+@pytest.mark.parametrize("page", [one for one in pages() if one.name not in ("testing.md", "sdk.md")], ids=lambda page: page.name)
+def test_metrics_that_a_page_names_exist(page: Path) -> None:
+    named = set(re.findall(r"`(agentvisor_[a-z_]+)[`{]", page.read_text()))
+    assert named <= TABLE.keys(), "by the name that Prometheus shows: counters end in _total"
 
 
 def test_a_setting_that_nothing_reads_is_said_to_be_not_in_force() -> None:

@@ -63,7 +63,7 @@ async def test_fence_without_the_rule_an_operation_is_acknowledged_that_does_not
     async def fold_and_answer(self: Journal, token: bytes, up_to: int) -> bool:
         done = await fold(self, token, up_to)
         if done:
-            self._acknowledge(self.log.first_seq - 1)
+            self._acknowledge(self.log.first_seq - 1, self._loop.time(), self.log.size)
         return done
 
     monkeypatch.setattr(Journal, "_fold", fold_and_answer)

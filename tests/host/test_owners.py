@@ -16,7 +16,7 @@ from tests.support.writing import put
 from agentvisor.core.errors import Conflict, NotFound, PermissionRefused
 from agentvisor.core.ids import BlobKey, RunId, ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
-from agentvisor.core.thread import Thread
+from agentvisor.core.thread import Thread, ThreadStatus
 from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import copy_head, read_whole
 from agentvisor.host.workflow.thread import ThreadWorkflow
@@ -61,6 +61,7 @@ OTHERS = {
     "search": "test_a_search_finds_ones_own",
     "busy": "a search",
     "interrupted": "test_what_waits_is_ones_own",
+    "count": "test_what_waits_is_ones_own",
     "shelf_of": "of values that were read already",
     "version": "a number, and a read of the thread follows it (thread_watch.py): test_flow_owners.py asks its routes",
     "erase_expired": "asked by the thread's own workflow, with its owner",
@@ -181,6 +182,8 @@ async def test_what_waits_is_ones_own(engine: EngineHost) -> None:
     await until(found)
     assert thread_id not in await waits(BERT)
     assert thread_id in await waits(EVERYONE)
+    counts = [await engine.threads.of(one).count(ThreadStatus.INTERRUPTED) for one in (ANNA, BERT, EVERYONE)]
+    assert counts == [len(await waits(one)) for one in (ANNA, BERT, EVERYONE)]
 
 
 async def test_an_owner_stays_through_a_compaction(engine: EngineHost, annas: ThreadId) -> None:

@@ -121,6 +121,22 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """A run's end, as it is counted."""
+
+    agent: str
+    outcome: str
+    """The run's status, in small letters; `paused` where it waits for an answer; `rolled_back` where it was undone."""
+    seconds: float
+    """Since its acceptance."""
+
+    @classmethod
+    def of(cls, run: Run, now_ms: int) -> End:
+        outcome = "rolled_back" if run.rolled_back else "paused" if run.paused else run.status.name.lower()
+        return cls(run.spec.agent, outcome, max(0, now_ms - run.created_at_ms) / 1000)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Upkeep: past how many events or bytes an execution continues as new, and how large the state may be then."""
 
@@ -187,6 +203,8 @@ class Thread:
     """Counts changes, so that the pages of one read can be told to agree."""
     ended: Ended = field(default=_untold, compare=False, repr=False)
     """Is told of each attempt and each run that ends. Not stored."""
+    ends: list[End] = field(default_factory=list[End], compare=False)
+    """Runs of agents that have ended since whoever counts them looked last. Not stored."""
 
     def set_settings(self, settings: Settings) -> None:
         """Take the upkeep of the host that sends a run; not under a live attempt, whose host prunes as it began."""
@@ -507,6 +525,8 @@ class Thread:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         if run.rolled_back:
             self._undo(run)
+        if run.is_agent:
+            self.ends.append(End.of(run, now_ms))
         if run.attempts and self.before is not None and self.before.run_id == run.run_id:
             self.before.forget(self.store)
             self.before = None

@@ -18,6 +18,7 @@ from agentvisor.core.errors import ValueTooLarge
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.family import adopt_orphans, die_with_parent, offer_to_oom_killer
 from agentvisor.guest.loader import CouldNotLoad, load
+from agentvisor.guest.telling import told_framework
 from agentvisor.guest.tracing import join_trace
 from agentvisor.guest.user_traceback import UserTraceback, readable
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Outcome
@@ -85,9 +86,11 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
 
     # CrewAI reads it when the agent's file imports it, and which framework that uses is known only then.
     set_environment(task.run_id)
+    framework = ""
     try:
         agent = load(task.entrypoint, task.search_path)
-        return Verdict(0, work_for(task, agent)(agent, task, channel, cancellation))
+        framework = task.framework or told_framework(agent)
+        return _told(framework, Verdict(0, work_for(task, agent)(agent, task, channel, cancellation)))
     except CouldNotLoad as error:
         return Verdict(
             AGENT_ERROR,
@@ -99,11 +102,17 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
             ),
         )
     except SystemExit as error:
-        return _judge_exit(error)
+        return _told(framework, _judge_exit(error))
     except BaseException as error:  # noqa: BLE001 (whatever an agent raises is its run's error)
         if cancellation.requested and isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
-            return Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED), at_once=True)
-        return _judge_error(error)
+            return _told(framework, Verdict(0, Outcome(kind=Outcome.KIND_CANCELLED), at_once=True))
+        return _told(framework, _judge_error(error))
+
+
+def _told(framework: str, verdict: Verdict) -> Verdict:
+    if verdict.outcome is not None:
+        verdict.outcome.framework = framework
+    return verdict
 
 
 def _judge_exit(error: SystemExit) -> Verdict:

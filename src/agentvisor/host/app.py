@@ -47,6 +47,7 @@ from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.items import ItemLimits, Items
 from agentvisor.host.journal import JournalSettings
 from agentvisor.host.live_attempt import AttemptServices
+from agentvisor.host.metrics import RUN_CAPACITY
 from agentvisor.host.peer_credential import PeerCredential, peer_key
 from agentvisor.host.peer_feed import PeerFeed
 from agentvisor.host.peers import Peers, address_of, identity_of, queue_of
@@ -69,6 +70,7 @@ from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.tracing.opening import traces_of
 from agentvisor.host.webhook_activity import WebhookActivity
 from agentvisor.host.worker import shelf_worker, telling, upkeep, workers
+from agentvisor.host.worker_metrics import measure_temporal, taking_temporals
 from agentvisor.host.workflow.cron import CronWorkflow
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
@@ -135,6 +137,7 @@ async def running_host(
     limits = _limits(config)
     _require_ports(config)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(taking_temporals())
         if external is not None:
             stack.push_async_callback(external.close, _STORAGE_GRACE)
         stack.push_async_callback(feed.close)
@@ -276,6 +279,7 @@ def _attempts(config: Config, client: Client, services: AttemptServices, host_id
         idle_heartbeat=_seconds(temporal.idle_heartbeat),
     )
     live: list[Attempts] = []
+    RUN_CAPACITY.set(config.guest.max_live_runs)
     capacity = RunCapacity(config.guest.max_live_runs, lambda: sum(len(one) for one in live))
     attempts = Attempts(client, settings, services, host_id=host_id, changed=capacity.changed)
     live.append(attempts)
@@ -338,12 +342,14 @@ def _item_limits(config: Config) -> ItemLimits:
 def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox = start_process) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
     drain = Drain(0.0)
+    measure_temporal(config.temporal.task_queue)
     asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
     """A host of a Temporal cluster, until SIGINT or SIGTERM; a second one ends the drain."""
     drain = Drain(_seconds(config.temporal.drain_timeout))
+    measure_temporal(config.temporal.task_queue)
     asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentvisor.host.guests import AgentEnd, RunningAgent
+from agentvisor.host.metrics import FRAMEWORKS
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
 _TEXT_CHARS = 16_000
@@ -16,6 +17,7 @@ def close_of(end: AgentEnd, max_output: int) -> journal_pb2.AttemptClose:
         close.error_type = end.outcome.error_type[:_TEXT_CHARS]
         close.error_message = (end.outcome.error_message or end.message)[:_TEXT_CHARS]
         close.traceback = end.outcome.traceback[-_TEXT_CHARS:]
+        close.framework = end.outcome.framework if end.outcome.framework in FRAMEWORKS else ""
     if len(close.output) > max_output:
         return journal_pb2.AttemptClose(
             ending=run_pb2.ENDING_AGENT_ERROR,

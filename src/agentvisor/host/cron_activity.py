@@ -16,6 +16,7 @@ from agentvisor.core.ids import RunId
 from agentvisor.core.owners import Owner
 from agentvisor.host.beating import beating
 from agentvisor.host.crons import Crons
+from agentvisor.host.metrics import CRON_RUNS
 from agentvisor.host.tracing.spans import NO_TRACING, RUN, Kind, Tracing
 from agentvisor.host.workflow.cron import FIRE_ACTIVITY, RELEASE_ACTIVITY
 from agentvisor.protocol.v1 import run_pb2
@@ -50,10 +51,13 @@ class CronActivities:
                 async with beating():
                     outcome = await self._fire(told)
         except _FOR_NOW as error:
+            CRON_RUNS.labels("again").inc()
             raise ApplicationError(error.message, type=error.code) from error
         except AgentVisorError as error:
             log.warning("cron_failed", cron=told.cron_id, error=error.code, text=error.message)
+            CRON_RUNS.labels("failed").inc()
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
+        CRON_RUNS.labels("started" if outcome.startswith("started") else "not_started").inc()
         log.info("cron_fired", cron=told.cron_id, run=told.run_id, outcome=outcome)
         return outcome
 

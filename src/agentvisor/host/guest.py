@@ -19,6 +19,7 @@ import structlog
 
 from agentvisor.core.errors import Conflict, PermissionRefused
 from agentvisor.host.guest_folders import ELSEWHERE, guest_folder
+from agentvisor.host.guest_metrics import GuestSeen
 from agentvisor.host.leftovers import end_leftovers
 from agentvisor.host.rpc.guest_stream import GuestStream, served
 from agentvisor.host.running_agent import AgentHandler, RunningAgent
@@ -68,6 +69,7 @@ class Guest:
         self._silent_beats = 0
         self._ending: Ending.ValueType = Ending.ENDING_GUEST_GONE
         self._why = "the guest is gone"
+        self._seen = GuestSeen(name)
         self.pid = 0
 
     @property
@@ -92,6 +94,7 @@ class Guest:
         signed = ticket.signed(self._ticket_key)
         agent = RunningAgent(ticket, signed, handler, self._stream.send)
         self._agents[ticket] = agent
+        self._seen.has(len(self._agents))
         agent.ended.add_done_callback(lambda _: self._ended(ticket))
         sent = False
         try:
@@ -111,15 +114,21 @@ class Guest:
 
     async def run(self, sandbox: Sandbox, environment: Mapping[str, str]) -> None:
         """Start the supervisor; return when it and everything that it started has ended. Raises nothing."""
+        self._seen.starts()
         try:
             with guest_folder(self._parent, self.id) as folder, _socket_path(folder) as path:
                 self._setup.address = f"unix:{path}"
                 async with served(self._setup.address, self._stream):
                     await self._live(sandbox(self._setup, environment))
+        except asyncio.CancelledError:
+            self._seen.ending = "host_stopped"
+            raise
         except Exception as error:
             log.exception("guest_not_started", guest=self.id, agent=self.name)
             self._why = f"the guest could not be started: {error}"
+            self._seen.ending = "could_not_start"
         finally:
+            self._seen.ended()
             self._stream.ended.set()
             for agent in list(self._agents.values()):
                 agent.guest_ended(self._ending, self._why)
@@ -139,7 +148,11 @@ class Guest:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await _first(self._stream.connected.wait(), _shielded(exited))
+            if self._stream.connected.is_set():
+                self._seen.connected()
             await _first(self._stream.ended.wait(), _shielded(exited), self._silence(), self._spent(), self._idle())
+            if self._retired.is_set() and not self._stream.ended.is_set() and not exited.done():
+                self._seen.ending = "retired"
             if self._silent_beats > 1 and not exited.done():
                 self._found_silent()  # where the host is busy, the transport's ping tells it before the count does
         except TimeoutError:
@@ -172,6 +185,7 @@ class Guest:
         if self._ending == Ending.ENDING_GUEST_UNRESPONSIVE:
             return
         self._ending = Ending.ENDING_GUEST_UNRESPONSIVE
+        self._seen.ending = "guest_unresponsive"
         self._why = f"the guest was silent for {self._silent_beats} heartbeats, and was killed"
         log.warning("guest_unresponsive", guest=self.id, agent=self.name)
 
@@ -182,6 +196,7 @@ class Guest:
 
     def _ended(self, ticket: RunTicket) -> None:
         self._agents.pop(ticket, None)
+        self._seen.has(len(self._agents))
         self._idle_since = monotonic()
 
     async def _idle(self) -> None:

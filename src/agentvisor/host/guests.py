@@ -16,6 +16,7 @@ from typing import Self
 from agentvisor.core.errors import UnknownAgent
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.config_tree import AgentConfig, Config
+from agentvisor.host.counts import know_agents
 from agentvisor.host.guest import Guest
 from agentvisor.host.guest_folders import clear_abandoned
 from agentvisor.host.preloading import preloaded
@@ -32,6 +33,7 @@ class Guests:
 
     def __init__(self, config: Config, sandbox: Sandbox = start_process) -> None:
         self._config = config
+        know_agents(config.agents)
         self._sandbox = sandbox
         self._folder = config.dev.data_dir / "guests"
         self.generation = 0
@@ -95,6 +97,7 @@ class Guests:
     def reload(self, config: Config | None = None) -> None:
         """The agents' code has changed: new runs go to new guests, the present ones end after their last run."""
         self._config = config or self._config
+        know_agents(self._config.agents)
         self.generation += 1
         for guest in self._guests.values():
             guest.retire()

@@ -16,6 +16,15 @@ from agentvisor.core.errors import Fenced
 from agentvisor.core.ids import AttemptId
 from agentvisor.core.journal import Stretch, WriteAheadLog
 from agentvisor.host.journal_calls import Beat, JournalCalls, Outcome
+from agentvisor.host.metrics import (
+    COMMIT_OPERATIONS,
+    COMMIT_SECONDS,
+    FOLDED_BYTES,
+    FOLDS,
+    HEARTBEATS,
+    LOG_BYTES,
+    WRITE_SECONDS,
+)
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
 FOLD_BYTES = 1_000_000
@@ -26,6 +35,8 @@ _RETRY = 0.05
 _RETRY_MOST = 1.0
 _ASK = 0.2
 _ASK_MOST = 1.0
+_BEATS = {outcome: HEARTBEATS.labels(outcome.value) for outcome in Outcome}
+_FOLDS = {outcome: FOLDS.labels(outcome.value) for outcome in Outcome}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,8 @@ class Journal:
         self._now_ms = now_ms
         self._started_at_ms = self._beat_at_ms = now_ms()
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None], float]] = deque()
+        self._durable_seq = 0
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._token_came = asyncio.Event()
@@ -100,7 +112,7 @@ class Journal:
         self._newest = now
         for entry in entries:
             self.log.append(entry)
-        self._waiting.append((self.log.last_seq, durable))
+        self._waiting.append((self.log.last_seq, durable, now))
         if urgency is not Urgency.LAZY:
             self._work.set()
         if urgency is Urgency.NOW:
@@ -151,6 +163,7 @@ class Journal:
         token = await self._held_token()
         if token is None:
             return True
+        began, size = self._loop.time(), self.log.size
         if self._fold_due() and not await self._fold(token, self.log.last_seq):
             return False
         self._work.clear()
@@ -171,7 +184,7 @@ class Journal:
             case Outcome.DONE:
                 self.commits += 1
                 # FENCE: what was folded is answered only now, after a heartbeat that the server took.
-                self._acknowledge(self.log.first_seq - 1 if self._uncertain else carried.last_seq)
+                self._acknowledge(self.log.first_seq - 1 if self._uncertain else carried.last_seq, began, size)
                 if self.log.last_seq > carried.last_seq or (self._uncertain and self.log.entries):
                     self._work.set()
                     self._urgent.set()
@@ -194,7 +207,10 @@ class Journal:
         """Send the log to the workflow, in order; False where that is not known to be done."""
         for stretch in list(self.log.stretches(up_to, FOLD_BYTES)):
             # It acknowledges nothing by itself, and may come after the attempt's end: no sign that the attempt lives.
-            outcome = await self._calls.fold(self._message(stretch, self._beat_at_ms).SerializeToString())
+            message = self._message(stretch, self._beat_at_ms).SerializeToString()
+            outcome = await self._calls.fold(message)
+            _FOLDS[outcome].inc()
+            FOLDED_BYTES.observe(len(message))
             if outcome is Outcome.GONE:
                 self.fence()
                 return False
@@ -229,15 +245,23 @@ class Journal:
             return Stretch(self.log.first_seq, ())
         return first
 
-    def _acknowledge(self, up_to: int) -> None:
+    def _acknowledge(self, up_to: int, began: float, size: int) -> None:
+        """Answer what waits. `began`: when the commit did, with so many bytes in the log."""
         while self._waiting and self._waiting[0][0] <= up_to:
-            _, durable = self._waiting.popleft()
+            _, durable, logged_at = self._waiting.popleft()
             if not durable.done():
                 durable.set_result(None)
+            WRITE_SECONDS.observe(self._loop.time() - logged_at)
+        if up_to > self._durable_seq:  # else a heartbeat without news
+            COMMIT_OPERATIONS.observe(up_to - self._durable_seq)
+            COMMIT_SECONDS.observe(self._loop.time() - began)
+            LOG_BYTES.observe(size)
+            self._durable_seq = up_to
 
     async def _beat(self, token: bytes, carried: Stretch) -> Beat:
         at_ms = self._now_ms()
         beat = await self._calls.heartbeat(token, self._message(carried, at_ms).SerializeToString())
+        _BEATS[beat.outcome].inc()
         if beat.outcome is Outcome.DONE and token is self._token:
             self._beat_at_ms = at_ms
         return beat
@@ -259,7 +283,7 @@ class Journal:
         """The attempt is lost: nothing that waits is acknowledged, nothing more is taken."""
         if not self._fenced.done():
             self._fenced.set_result(None)
-        for _, durable in self._waiting:
+        for _, durable, _ in self._waiting:
             if not durable.done():
                 durable.set_exception(self._fenced_error())
                 durable.exception()
@@ -357,7 +381,7 @@ class Journal:
         self._work.set()
         async with self._committing:
             token = await self._held_token()
-            pause = _RETRY
+            pause, began, size = _RETRY, self._loop.time(), self.log.size
             while token is not None and self.log.size > HEARTBEAT_BYTES and not self._fenced.done():
                 if not await self._fold(token, self.log.last_seq):
                     await asyncio.sleep(pause)
@@ -373,7 +397,7 @@ class Journal:
                 pause = min(pause * 2, _RETRY_MOST)
                 outcome = await self._report(token, close)
             if outcome is Outcome.DONE:
-                self._acknowledge(rest.last_seq)
+                self._acknowledge(rest.last_seq, began, size)
             self.fence()
             return outcome is Outcome.DONE
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from time import time
+from time import monotonic, time
 from typing import TypeVar
 
 import structlog
@@ -28,6 +28,7 @@ from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import unsheddable_blobs
 from agentvisor.host.attempt_report import close_of, close_of_stopped
 from agentvisor.host.attempt_store import AttemptStore
+from agentvisor.host.counts import learn_framework
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.external.attempt_objects import AttemptObjects
@@ -37,7 +38,14 @@ from agentvisor.host.guests import Guests, RunningAgent
 from agentvisor.host.held_log import HeldLog
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
-from agentvisor.host.metrics import ENDED_ATTEMPTS, STATE_SHARE
+from agentvisor.host.metrics import (
+    AGENT_START_SECONDS,
+    ENDED_ATTEMPTS,
+    SESSIONS,
+    SESSIONS_OPENED,
+    STATE_BYTES,
+    STATE_SHARE,
+)
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.threads_read import ThreadReader
@@ -132,7 +140,9 @@ class LiveAttempt:
                 self._log.warning("attempt_fenced")
                 ENDED_ATTEMPTS.labels("fenced").inc()
             if self.store.done():
-                STATE_SHARE.observe(self.store.result().share)
+                share = self.store.result().share
+                STATE_SHARE.observe(share)
+                STATE_BYTES.observe(share * self._services.limits.max_state)
         finally:
             self.journal.fence()
             committing.cancel()
@@ -291,6 +301,7 @@ class LiveAttempt:
     ) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.attempt_began(self.thread_id)
+        asked_at = monotonic()
         run_id, attempt = self.id
         task = guest_pb2.AgentTask(
             thread_id=self.thread_id,
@@ -309,6 +320,8 @@ class LiveAttempt:
         if agent is None:
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
         self._log.info("agent_started", agent=spec.agent, pid=agent.pid)
+        if agent.pid:  # else it has ended before it was one
+            AGENT_START_SECONDS.labels(spec.agent).observe(monotonic() - asked_at)
         ended = agent.ended
         close: journal_pb2.AttemptClose | None = None
         with self._span("journal", spec.agent) as span:
@@ -320,6 +333,8 @@ class LiveAttempt:
                     await asyncio.wait([ended], timeout=services.stop_grace)
                 journal = self.journal
                 span.note({_COMMITS: journal.commits, _FOLDS: journal.folds, _OPERATIONS: journal.last_seq})
+        if close is not None:
+            learn_framework(spec.agent, close.framework)
         return close
 
     def _span(self, name: str, agent: str) -> AbstractContextManager[Span]:
@@ -449,6 +464,8 @@ class LiveAttempt:
         cancel = asyncio.create_task(self._until_cancelled())
         fenced = asyncio.create_task(self.journal.until_fenced())
         stopping = asyncio.create_task(self.stopping.wait())
+        SESSIONS_OPENED.inc()
+        SESSIONS.inc()
         try:
             while True:
                 busy = self.session_calls
@@ -465,6 +482,7 @@ class LiveAttempt:
                 if done or quiet:
                     return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
+            SESSIONS.dec()
             for task in (cancel, fenced, stopping):
                 task.cancel()
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from time import time
 
 from agentvisor.core.ids import RunId
+from agentvisor.host.metrics import STREAM_EVENTS
 from agentvisor.host.tape import Event, Gap, Held, StreamLimits, Tape
 
 __all__ = ["ALL", "METADATA", "Event", "Gap", "RunStreams", "StreamLimits"]
@@ -129,6 +130,7 @@ class RunStreams:
         tape = self.open(run_id)
         if tape.closed or attempt < tape.attempt:
             return  # an attempt that lost its run still talks
+        STREAM_EVENTS.inc()
         event = (attempt, mode, tuple(namespace), data, self._now() // 1000)
         if tape.held is not None and len(tape.held) < self._limits.events:
             tape.held.append(event)

@@ -22,7 +22,7 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Thread
+from agentvisor.core.thread import Thread, ThreadStatus
 from agentvisor.host.blob_shelf import BlobShelf
 from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.run_waits import RunWaits, no_run
@@ -258,6 +258,10 @@ class Threads:
         As Temporal's visibility has it, which lags by milliseconds; a compaction makes a thread the newest.
         """
         return await self._search.interrupted(until, limit)
+
+    async def count(self, status: ThreadStatus) -> int:
+        """How many threads have a status, by Temporal's visibility. `Unavailable`."""
+        return await self._search.count(status)
 
     # --- runs ------------------------------------------------------------------------------------------------------
 

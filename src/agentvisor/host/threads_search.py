@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -17,6 +18,7 @@ from agentvisor.core.thread import ThreadStatus
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.reads import KEYWORDS, metadata_term
 
+_COUNT_TIMEOUT = timedelta(seconds=10)
 _FILTER_VALUE = re.compile(r"[^'\"\\\x00-\x1f\ud800-\udfff]{0,200}")
 
 
@@ -64,6 +66,17 @@ class ThreadSearch:
         if until is not None:
             terms.append(f"StartTime <= '{until.isoformat()}'")
         return await self._listed(terms, limit)
+
+    async def count(self, status: ThreadStatus) -> int:
+        """How many threads have a status."""
+        terms = [*self._ours(), f"AgentVisorStatus = '{status.value}'"]
+        request = CountWorkflowExecutionsRequest(namespace=self.client.namespace, query=" AND ".join(terms))
+        try:
+            # Not tried again by the SDK: who counts, counts often.
+            counted = await self.client.workflow_service.count_workflow_executions(request, timeout=_COUNT_TIMEOUT)
+        except RPCError as error:
+            raise Unavailable(f"Temporal could not count threads ({error.status.name}): {error.message}") from error
+        return counted.count
 
     def _ours(self) -> list[str]:
         queue = _plain(self.task_queue)

@@ -11,9 +11,9 @@ from temporalio.worker import FixedSizeSlotSupplier, PollerBehaviorSimpleMaximum
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.counts import count_workflow
 from agentvisor.host.erasing import Eraser
 from agentvisor.host.logs import log_workflow
-from agentvisor.host.metrics import count_workflow
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.workflow.counted import count_into
 from agentvisor.host.workflow.expiring import upkeep_queue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentvisor.host.config_tree import StorageConfig
 from agentvisor.host.external.backend import open_backend
+from agentvisor.host.external.measured import MeasuredBackend
 from agentvisor.host.external.storage import ExternalStorage
 
 
@@ -11,5 +12,5 @@ def open_external(config: StorageConfig) -> ExternalStorage | None:
     """The external storage of a configuration; None where it has none. `InvalidInput` where it cannot be."""
     if config.url is None:
         return None
-    backend = open_backend(config.url, config.options)
+    backend = MeasuredBackend(open_backend(config.url, config.options))
     return ExternalStorage(backend, config.url, retry_for=config.retry_for.total_seconds())

@@ -39,6 +39,7 @@ from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
 from agentvisor.host.http.bodies import BoundedBodies
 from agentvisor.host.http.documented import ERRORS, document
 from agentvisor.host.http.heads import BoundedHeads
+from agentvisor.host.http.measured import Measured
 from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.items import Items
 from agentvisor.host.run_events import RunEvents
@@ -173,3 +174,4 @@ def _guard(app: FastAPI, config: Config, callers: Callers) -> None:
         allow_private_network=True,
         expose_headers=_EXPOSED,
     )
+    app.add_middleware(Measured)

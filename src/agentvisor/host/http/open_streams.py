@@ -7,14 +7,17 @@ from collections.abc import AsyncGenerator
 from fastapi import Depends
 
 from agentvisor.host.http.services import Served
+from agentvisor.host.metrics import STREAMS
 
 
 async def _counted(services: Served) -> AsyncGenerator[None]:
     """From before the run is started until the last byte of its stream was sent, or nobody reads it any more."""
     services.stream_counts.enter(services.owner, services.config.http.max_streams)
+    STREAMS.inc()
     try:
         yield
     finally:
+        STREAMS.dec()
         services.stream_counts.leave(services.owner)
 
 

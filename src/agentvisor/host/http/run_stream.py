@@ -21,6 +21,7 @@ from agentvisor.host.http.reading import values_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, run_error
 from agentvisor.host.http.sse import ServerEvent
+from agentvisor.host.metrics import STREAM_GAPS
 from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import METADATA, Event, Gap
 
@@ -99,6 +100,7 @@ class RunReader:
     async def _gap(self, number: int, why: str) -> list[ServerEvent]:
         """What a client is told that cannot be told all: that it missed something, and what that has come to."""
         self._missing, self._valued = True, False
+        STREAM_GAPS.labels("dropped").inc()
         told = [self._gap_event(why)]
         with suppress(Unavailable):  # then they come at the end
             values, _ = await values_shown(self.services, await self.services.threads.get(self.thread_id))
@@ -120,6 +122,7 @@ class RunReader:
             events.append(ServerEvent(METADATA, encode(metadata)))
             if attempts:
                 self._missing = True
+                STREAM_GAPS.labels("lost").inc()
                 events.append(self._gap_event("the events went with the host that had them"))
         returned = "values" in self.modes and output_json(run) is not None
         if (self._missing or returned) and not self._valued:

@@ -28,6 +28,8 @@ class Closed(NamedTuple):
     """Of its log."""
     together: Sequence[bytes] = ()
     """Operations that count only because it ended so: an update's."""
+    framework: str = ""
+    """Of the agent, as its process said; empty where it said nothing."""
 
 
 def close_of_value(result: object) -> Closed:
@@ -46,7 +48,7 @@ def _close_of(message: journal_pb2.AttemptClose) -> Closed:
         host_queue=message.host_queue,
         source=source_of(rest),
     )
-    return Closed(close, rest, tuple(message.together))
+    return Closed(close, rest, tuple(message.together), message.framework)
 
 
 def close_of_error(cause: BaseException | None) -> Closed:

@@ -23,10 +23,14 @@ class Counted(Enum):
     """Runs that were lost and end, their restarts being used up; by ending."""
     EXPIRED = "expired"
     """Interrupts that nobody answered before their deadlines; by what became of them."""
+    ENDED = "ended"
+    """A run that ended; by agent, framework as far as it was told, and outcome. The number: its seconds."""
+    CARRIED = "carried"
+    """A state that went to the next execution. The number: its bytes."""
 
 
-Count = Callable[[Counted, str, int], None]
-"""Takes what is counted, the label, and how many."""
+Count = Callable[[Counted, tuple[str, ...], float], None]
+"""Takes what is counted, the labels, and how many."""
 
 _counts: list[Count] = []
 
@@ -37,8 +41,8 @@ def count_into(count: Count) -> None:
         _counts.append(count)
 
 
-def counted(what: Counted, label: str, number: int = 1) -> None:
+def counted(what: Counted, *labels: str, number: float = 1) -> None:
     """Count something that a workflow did."""
     if not workflow.unsafe.is_replaying():
         for count in _counts:
-            count(what, label, number)
+            count(what, labels, number)

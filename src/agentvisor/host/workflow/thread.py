@@ -139,14 +139,15 @@ class ThreadWorkflow:
                 refused = error.message
                 noted("warning", "default_answer_refused", thread=thread.thread_id, error=error.code, text=refused)
             else:
-                counted(Counted.EXPIRED, "answer", len(overdue.interrupts))
+                counted(Counted.EXPIRED, "answer", number=len(overdue.interrupts))
                 return
         deadlines.expire(thread, overdue, now, refused=refused)
-        counted(Counted.EXPIRED, "answer_refused" if refused else "cancel", len(overdue.interrupts))
+        counted(Counted.EXPIRED, "answer_refused" if refused else "cancel", number=len(overdue.interrupts))
 
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
         if self._thread.refuse_late(run, _now_ms()):
+            self._count_ends()
             return
         host_waits_ms = 0
         while not run.status.terminal:
@@ -209,10 +210,12 @@ class ThreadWorkflow:
         self._take(closed.rest)
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
+            self._count_ends(closed.framework)
             return Next(Step.FINISHED)
         if closed.together and self._thread.is_current(active.id):
             self._thread.apply(operations_from(closed.together), close.source, _now_ms())
         follows = self._thread.close_attempt(close, _now_ms())
+        self._count_ends(closed.framework)
         if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
             restarted = follows.step is not Step.FINISHED
             counted(Counted.RESTARTED if restarted else Counted.GIVEN_UP, close.ending.name.lower())
@@ -232,6 +235,13 @@ class ThreadWorkflow:
             run = self._thread.next_run(_now_ms())
             if run is not None:
                 self._thread.request_cancel(run.run_id, _now_ms())
+                self._count_ends()
+
+    def _count_ends(self, framework: str = "") -> None:
+        """Count the runs that have ended since it was asked last; what the attempt told that ended just now."""
+        for end in self._thread.ends:
+            counted(Counted.ENDED, end.agent, framework, end.outcome, number=end.seconds)
+        self._thread.ends.clear()
 
     # --- the journal -----------------------------------------------------------------------------------------------
 
@@ -265,6 +275,7 @@ class ThreadWorkflow:
             run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
             if run.is_agent:
                 self._thread.metadata = reads.named_for(self._thread.metadata, message.spec)
+            self._count_ends()
         return run_pb2.StartRunReply(run=run_to_message(run, whole=False)).SerializeToString()
 
     @start_run.validator
@@ -283,6 +294,7 @@ class ThreadWorkflow:
         asked = run_pb2.CancelRun.FromString(request)
         with refusing():
             run = self._thread.request_cancel(RunId(asked.run_id), _now_ms(), action_of(asked))
+            self._count_ends()
         return run_to_message(run, whole=False).SerializeToString()
 
     @cancel_run.validator
@@ -393,8 +405,10 @@ class ThreadWorkflow:
         shedding = shed.until_it_fits(thread, lambda: _encoded(thread), limit, _now_ms())
         if shedding.state is not None:
             for step, number in shedding.left_out.items():
-                counted(Counted.SHED, step.value, number)
+                counted(Counted.SHED, step.value, number=number)
             counted(Counted.COMPACTED, "live" if thread.active else "given_up" if was_live else "idle")
+            counted(Counted.CARRIED, number=len(shedding.state))
+            self._count_ends()
             workflow.continue_as_new(shedding.state)
         counted(Counted.FAILED, "state_too_large")
         # Leaving out did not help: everything is back, to be read and taken elsewhere.
@@ -406,6 +420,7 @@ class ThreadWorkflow:
             _now_ms(),
         )
         noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
+        self._count_ends()
 
     def _show(self) -> None:
         """The thread in Temporal's UI and search."""

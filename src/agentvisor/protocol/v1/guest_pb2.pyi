@@ -797,6 +797,7 @@ class Outcome(_message.Message):
     ERROR_TYPE_FIELD_NUMBER: _builtins.int
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     TRACEBACK_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_FIELD_NUMBER: _builtins.int
     kind: Global___Outcome.Kind.ValueType
     output: _builtins.bytes
     """JSON of what a plain agent returned."""
@@ -804,6 +805,8 @@ class Outcome(_message.Message):
     error_message: _builtins.str
     traceback: _builtins.str
     """Begins in the user's file."""
+    framework: _builtins.str
+    """Which framework the agent is written with."""
     def __init__(
         self,
         *,
@@ -812,10 +815,11 @@ class Outcome(_message.Message):
         error_type: _builtins.str = ...,
         error_message: _builtins.str = ...,
         traceback: _builtins.str = ...,
+        framework: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_message", b"error_message", "error_type", b"error_type", "kind", b"kind", "output", b"output", "traceback", b"traceback"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_message", b"error_message", "error_type", b"error_type", "framework", b"framework", "kind", b"kind", "output", b"output", "traceback", b"traceback"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -183,6 +183,7 @@ class AttemptClose(_message.Message):
     CODE_FIELD_NUMBER: _builtins.int
     HOST_QUEUE_FIELD_NUMBER: _builtins.int
     TOGETHER_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_FIELD_NUMBER: _builtins.int
     ending: _run_pb2.Ending.ValueType
     error_type: _builtins.str
     """HTTP shape {"error", "message"}, and a traceback of the user's code for the log."""
@@ -194,6 +195,8 @@ class AttemptClose(_message.Message):
     """The exit code or signal that ended the process."""
     host_queue: _builtins.str
     """The host's own task queue, for a hand-over to the next execution of the workflow."""
+    framework: _builtins.str
+    """Of the agent, as its process said; for counting."""
     @_builtins.property
     def rest(self) -> Global___Log: ...
     @_builtins.property
@@ -212,10 +215,11 @@ class AttemptClose(_message.Message):
         code: _builtins.int = ...,
         host_queue: _builtins.str = ...,
         together: _abc.Iterable[_builtins.bytes] | None = ...,
+        framework: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rest", b"rest"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ending", b"ending", "error_message", b"error_message", "error_type", b"error_type", "host_queue", b"host_queue", "output", b"output", "rest", b"rest", "together", b"together", "traceback", b"traceback"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ending", b"ending", "error_message", b"error_message", "error_type", b"error_type", "framework", b"framework", "host_queue", b"host_queue", "output", b"output", "rest", b"rest", "together", b"together", "traceback", b"traceback"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

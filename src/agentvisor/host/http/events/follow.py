@@ -24,6 +24,7 @@ from agentvisor.host.http.open_interrupts import look
 from agentvisor.host.http.reading import values_shown
 from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, run_error
+from agentvisor.host.metrics import STREAM_GAPS
 from agentvisor.host.render_typed import Json
 from agentvisor.host.streams import METADATA, Event, Gap
 
@@ -186,6 +187,7 @@ class _RunReader:
         """Events before that number are missing: say so to a client that goes on, and tell what they have come to."""
         missed = self._missed(following - _BEFORE, under_way=under_way)
         if missed is not None:
+            STREAM_GAPS.labels("dropped").inc()
             yield missed
         values = await self._current_values() if await self._is_last() else None
         told = [*also] if values is None else [*also, Told("values", values, name=f"values|{following}")]
