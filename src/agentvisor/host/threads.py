@@ -133,6 +133,11 @@ class Threads:
     def _bind(self, owner: Owner) -> None:
         self._owner, self._reader = owner, ThreadReader(self._client, owner)
 
+    @property
+    def external(self) -> ExternalStorage | None:
+        """Where large values are, if anywhere."""
+        return self._external
+
     # --- threads ---------------------------------------------------------------------------------------------------
 
     async def create(
@@ -171,6 +176,15 @@ class Threads:
                 self._external.begin(f"values of {thread.thread_id}", self._external.delete_below(folder))
             raise
 
+    async def create_imported(self, thread: Thread) -> None:
+        """Create a thread that came in a file, all at once, for the caller; its objects are in its folder already.
+
+        It keeps what was pinned for it; upkeep is that of today. `Unavailable` leaves open whether it is there.
+        """
+        thread.settings, thread.owner = self._defaults.settings, self._owner
+        thread.lifetime = thread.lifetime or self._defaults.lifetime
+        await self._create(thread)
+
     async def _own_objects(self, thread: Thread) -> None:
         """Give a copy objects of its own: neither thread's deletion harms the other."""
         names = Names(folder_of(thread.thread_id, thread.incarnation))
@@ -186,7 +200,7 @@ class Threads:
         state, limit = thread_to_message(thread).SerializeToString(), self._defaults.settings.state_bytes
         if len(state) > limit:
             raise StateTooLarge(
-                f"the copy would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
+                f"thread {thread.thread_id} would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
                 size=str(len(state)),
                 limit=str(limit),
             )
@@ -260,6 +274,10 @@ class Threads:
             whole_run_id=_NONE,
         )
         return await self._reader.read(thread_id, asked)
+
+    async def whole(self, thread_id: ThreadId) -> Thread:
+        """The thread with everything but values, and inputs and outputs of runs."""
+        return await self._reader.read(thread_id, thread_pb2.ReadThread(thread_state=True, whole_run_id=_NONE))
 
     async def state(self, thread_id: ThreadId) -> Thread:
         """The thread with its state beside checkpoints, and without these."""

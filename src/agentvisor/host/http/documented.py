@@ -8,6 +8,8 @@ from typing import Any, cast
 from fastapi import FastAPI
 from pydantic import BaseModel, Field, JsonValue
 
+from agentvisor.protocol.exports import MEDIA_TYPE
+
 _EVENT = {
     "type": "object",
     "required": ["event", "data"],
@@ -22,6 +24,7 @@ _EVENT = {
 }
 _TEXT: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
 _EVENTS: dict[str, Any] = {"text/event-stream": {"schema": _EVENT}}
+_FILE: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 _HTTP_METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
 
@@ -48,6 +51,8 @@ def document(app: FastAPI) -> None:
             for path, answer in _successes(described):
                 if "content" in answer and path == "/metrics":
                     answer["content"] = _TEXT
+                elif "content" in answer and path.endswith("/export"):
+                    answer["content"] = _FILE
                 elif "content" in answer and path.endswith(("/stream", "/stream/events")):
                     answer["content"] = _EVENTS
         return describe()
