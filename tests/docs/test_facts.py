@@ -24,6 +24,11 @@ def test_the_configuration_page_is_fresh() -> None:
     subprocess.run([sys.executable, script, "--check"], check=True)
 
 
+def test_the_reference_of_the_command_line_is_fresh() -> None:
+    script = ROOT / "scripts" / "generate_cli_reference.py"
+    subprocess.run([sys.executable, script, "--check"], check=True)
+
+
 def test_the_compatibility_page_lists_what_the_comparison_with_langgraphs_server_does() -> None:
     script = ROOT / "scripts" / "generate_compatibility_page.py"
     subprocess.run([sys.executable, script, "--check"], check=True)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from agentvisor.cli.dev import ConfigPath, TemporalAddress
+from agentvisor.cli.progress import progress
 from agentvisor.host.config import load_config
 
 
@@ -27,7 +28,8 @@ def migrate(
 
     async def migrated() -> Counter[Migration]:
         address = loaded.temporal.address or f"127.0.0.1:{loaded.dev.temporal_port}"
-        return await migrate_all(await client_of(loaded, address=address), everything=everything)
+        with progress("migrating", None) as advance:
+            return await migrate_all(await client_of(loaded, address=address), everything=everything, done=advance)
 
     loaded = load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
     outcomes = asyncio.run(migrated())
