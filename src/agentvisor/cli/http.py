@@ -23,6 +23,7 @@ _ALL = "all"
 """What no host gives an event as its id: all events are asked for."""
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
+_BY_NAME = {one.__name__: one for one in ERRORS.values()}
 _ENDED = ("success", "error", "timeout", "interrupted")
 
 Url = Annotated[
@@ -120,7 +121,11 @@ class Host:
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         _raise_for(response)
-        return cast("Json", response.json()) if response.content else None
+        answer = cast("Json", response.json()) if response.content else None
+        failed = answer.get("__error__") if isinstance(answer, dict) else None
+        if isinstance(failed, dict):  # the status was sent before it was known
+            raise _BY_NAME.get(str(failed.get("error")), Internal)(str(failed.get("message")))
+        return answer
 
     def stream(self, path: str, body: Json) -> Iterator[StreamedEvent]:
         """Start a run and yield its events to its end; where the stream is cut, it is taken up where it was."""

@@ -17,7 +17,7 @@ from agentvisor.cli.facts import fields, objects, run_path, text, thread_path
 from agentvisor.cli.http import Host, Key, Url, connected
 from agentvisor.cli.options import AsJson, ThreadId
 from agentvisor.cli.run import json_of
-from agentvisor.cli.show import as_json, print_json, print_table
+from agentvisor.cli.show import EventPrinter, as_json, print_json, print_table
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.host.render_typed import Json
 
@@ -122,10 +122,11 @@ def answer(
                 print(f"run {run_id}")
             return
         values = host.get(f"{run_path(thread_id, run_id)}/join")
-        print_json(values)
         ended = fields(host.get(run_path(thread_id, run_id)))
     if ended.get("status") != "success":
+        EventPrinter(quiet=True).failed(ended)
         sys.exit(RUN_FAILED)
+    print_json(values)
 
 
 app.command("answer")(told(answer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated
 from uuid import uuid4
@@ -91,7 +91,8 @@ def _written(target: Path, to_output: bool) -> Generator[Callable[[bytes], objec
     except OSError as error:
         raise Unavailable(f"{target} cannot be written: {error.strerror}") from error
     finally:
-        begun.unlink(missing_ok=True)
+        with suppress(OSError):
+            begun.unlink(missing_ok=True)
 
 
 def import_(
