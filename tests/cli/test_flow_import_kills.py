@@ -1,6 +1,7 @@
 """A host that is killed while it imports a thread: the thread is there with everything, or not at all."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -44,7 +45,7 @@ def process(folder: Path, temporal: TemporalProcess) -> Generator[HostProcess]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def exported(process: HostProcess, folder: Path) -> AsyncGenerator[tuple[Path, str]]:
+async def exported(process: HostProcess, folder: Path) -> AsyncGenerator[tuple[Path, object]]:
     """A file, and the state that the thread in it has."""
     named = unique()
     async with httpx.AsyncClient(base_url=process.url, timeout=60) as http:
@@ -54,12 +55,12 @@ async def exported(process: HostProcess, folder: Path) -> AsyncGenerator[tuple[P
         state = (await http.get(f"/threads/{named}/history")).text
     file = folder / "thread.agentvisor"
     assert (await run_command("threads", "export", named, "-o", str(file), "--url", process.url)).code == 0
-    yield file, state.replace(named, "ID")
+    yield file, json.loads(state.replace(named, "ID"))
 
 
 @pytest.mark.parametrize("number", range(KILLS))
 async def test_a_killed_host_has_imported_all_or_nothing_and_it_can_be_repeated(
-    process: HostProcess, exported: tuple[Path, str], number: int
+    process: HostProcess, exported: tuple[Path, object], number: int
 ) -> None:
     file, state = exported
     named, chance = unique(), Random(number)
@@ -78,7 +79,7 @@ async def test_a_killed_host_has_imported_all_or_nothing_and_it_can_be_repeated(
     async def it_has_begun() -> bool:
         return cut < len(data) // 4 or any(named in str(one) for one in values.rglob("*"))
 
-    await until(it_has_begun)
+    await until(it_has_begun, seconds=60)
     await asyncio.sleep(chance.random() * 0.1 if number % 2 == 0 else 0)  # which moment it is, chance says
     process.kill()
     if cut < len(data):
@@ -95,7 +96,8 @@ async def test_a_killed_host_has_imported_all_or_nothing_and_it_can_be_repeated(
         assert "no AgentVisor host answers" in said or code == 0
         again = await run_command("threads", "import", str(file), "--thread", named, "--url", process.url)
         assert again.code == (4 if is_there else 0), again.err
-        assert (await http.get(f"/threads/{named}/history")).text.replace(named, "ID") == state
+        shown = (await http.get(f"/threads/{named}/history")).text
+        assert json.loads(shown.replace(named, "ID")) == state
         body = {"assistant_id": "growing", "command": {"resume": "yes"}}
         ended = (await http.post(f"/threads/{named}/runs/wait", json=body)).json()
         assert ended["log"][-1] == "answer yes"
