@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 from uuid import uuid4
 
 import typer
@@ -123,16 +124,17 @@ def import_(
         print(text(fields(made), "thread_id"))
 
 
-def _pieces(source: IO[bytes], advance: Advance) -> Iterator[bytes]:
-    while piece := source.read(_PIECE):
+def _pieces(source: BufferedReader, advance: Advance) -> Iterator[bytes]:
+    while piece := source.read1(_PIECE):  # what is here: who fills a pipe may be slow
         yield piece
         advance(len(piece))
 
 
 @contextmanager
-def _opened(file: str) -> Generator[IO[bytes]]:
+def _opened(file: str) -> Generator[BufferedReader]:
     if file == "-":
-        yield sys.stdin.buffer
+        with open(sys.stdin.fileno(), "rb", closefd=False) as given:
+            yield given
         return
     try:
         source = Path(file).open("rb")  # noqa: SIM115 - closed below: what fails later is no failure to open it
