@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import agents, dev, interrupts, keys, migrate, run, runs, serve, threads, torture
+from agentvisor.cli import (
+    agents,
+    config,
+    dev,
+    doctor,
+    interrupts,
+    keys,
+    migrate,
+    run,
+    runs,
+    serve,
+    setup,
+    threads,
+    torture,
+)
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -22,6 +36,9 @@ app.command("serve")(told(serve.serve))
 app.command("run")(told(run.run))
 app.command("answer", help="The same as `interrupts answer`.")(told(interrupts.answer))
 app.command("migrate")(told(migrate.migrate))
+app.command("config")(told(config.config))
+app.command("doctor")(told(doctor.doctor))
+app.command("setup")(told(setup.setup))
 app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")
 app.add_typer(runs.app, name="runs")
