@@ -80,9 +80,12 @@ def _route(route: str, operation: dict[str, Any]) -> Iterator[str]:
         yield ""
     body = operation.get("requestBody")
     if body:
-        schema = body["content"]["application/json"]["schema"]
+        kind, content = next(iter(body["content"].items()))
+        schema = content.get("schema", {})
         optional = "" if body.get("required") else "; it may be left out"
-        if "properties" in schema:
+        if kind != "application/json":
+            yield f"Body: `{kind}`{optional}.\n"
+        elif "properties" in schema:
             yield f"Body, JSON{optional}:\n"
             yield from _fields(route, schema)
         else:

@@ -30,7 +30,9 @@ def test_a_page_that_is_made_from_the_code_is_fresh(script: str) -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / script, "--check"], check=True)
 
 
-@pytest.mark.parametrize("page", [one for one in pages() if one.name not in ("testing.md", "sdk.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [one for one in pages() if one.name not in ("testing.md", "sdk.md")], ids=lambda page: page.name
+)
 def test_metrics_that_a_page_names_exist(page: Path) -> None:
     named = set(re.findall(r"`(agentvisor_[a-z_]+)[`{]", page.read_text()))
     assert named <= TABLE.keys(), "by the name that Prometheus shows: counters end in _total"

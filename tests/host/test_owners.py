@@ -34,6 +34,7 @@ Ask = Callable[[Threads, ThreadId], Awaitable[object]]
 
 ABOUT_A_THREAD: dict[str, Ask] = {
     "get": lambda door, named: door.get(named),
+    "whole": lambda door, named: door.whole(named),
     "read": lambda door, named: door.read(named),
     "state": lambda door, named: door.state(named),
     "page": lambda door, named: door.page(named, store_pb2.ListCheckpoints(), 10),
@@ -58,6 +59,7 @@ OTHERS = {
     "of": "narrows the door",
     "create": "test_an_id_that_another_owner_has_is_taken",
     "create_from": "test_a_copy_belongs_to_whom_the_thread_belonged",
+    "create_imported": "test_who_imports_a_thread_owns_it (tests/host/http/test_flow_export.py)",
     "search": "test_a_search_finds_ones_own",
     "busy": "a search",
     "interrupted": "test_what_waits_is_ones_own",

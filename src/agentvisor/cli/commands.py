@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import config, dev, doctor, interrupts, keys, migrate, run, serve, setup, threads, torture
+from agentvisor.cli import (
+    agents,
+    config,
+    dev,
+    doctor,
+    interrupts,
+    keys,
+    migrate,
+    run,
+    runs,
+    serve,
+    setup,
+    threads,
+    torture,
+)
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -16,19 +30,20 @@ app = typer.Typer(
     help="Durable runs for LLM agents: kill anything at any time, lose nothing that was acknowledged.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 app.command("dev")(told(dev.dev))
 app.command("serve")(told(serve.serve))
 app.command("run")(told(run.run))
-app.command("interrupts")(told(interrupts.interrupts))
-app.command("answer")(told(interrupts.answer))
+app.command("answer", help="The same as `interrupts answer`.")(told(interrupts.answer))
 app.command("migrate")(told(migrate.migrate))
 app.command("config")(told(config.config))
 app.command("doctor")(told(doctor.doctor))
 app.command("setup")(told(setup.setup))
 app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")
+app.add_typer(runs.app, name="runs")
+app.add_typer(interrupts.app, name="interrupts")
+app.add_typer(agents.app, name="agents")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
 

@@ -15,13 +15,13 @@ from agentvisor.host.logs import configure_logs
 
 ConfigPath = Annotated[
     Path | None,
-    typer.Option("--config", help="agentvisor.yaml or langgraph.json, or a folder with one. [default: this folder]"),
+    typer.Option("--config", help="agentvisor.yaml or langgraph.json, or a folder with one. Default: this folder."),
 ]
-HostName = Annotated[str | None, typer.Option("--host", help="Address to listen on. [default: 127.0.0.1]")]
-PortNumber = Annotated[int | None, typer.Option("--port", help="Port of HTTP. [default: 8090]")]
+HostName = Annotated[str | None, typer.Option("--host", help="Address to listen on. Default: 127.0.0.1.")]
+PortNumber = Annotated[int | None, typer.Option("--port", help="Port of HTTP. Default: 8090.")]
 TemporalAddress = Annotated[
     str | None,
-    typer.Option("--temporal-address", help="host:port of a Temporal that runs already. [default: start one]"),
+    typer.Option("--temporal-address", help="host:port of a Temporal that runs already. Default: start one."),
 ]
 
 
@@ -31,13 +31,13 @@ def dev(
     host: HostName = None,
     port: PortNumber = None,
     temporal_port: Annotated[
-        int | None, typer.Option("--temporal-port", help="Port of the Temporal server. [default: 7233]")
+        int | None, typer.Option("--temporal-port", help="Port of the Temporal server. Default: 7233.")
     ] = None,
     temporal_ui_port: Annotated[
-        int | None, typer.Option("--temporal-ui-port", help="Port of Temporal's web page. [default: 8233]")
+        int | None, typer.Option("--temporal-ui-port", help="Port of Temporal's web page. Default: 8233.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Folder of Temporal's database. [default: .agentvisor]")
+        Path | None, typer.Option("--data-dir", help="Folder of Temporal's database. Default: .agentvisor.")
     ] = None,
     temporal_address: TemporalAddress = None,
     no_reload: Annotated[bool, typer.Option("--no-reload", help="Do not reload agents whose files change.")] = False,

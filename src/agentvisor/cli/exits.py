@@ -27,10 +27,12 @@ from agentvisor.core.errors import (
     UpdateRefused,
     ValueTooLarge,
 )
-from agentvisor.host.config import ConfigError
+from agentvisor.host.config_error import ConfigError
 
 RUN_FAILED = 1
 """The run that was waited for ended in an error, or was cancelled."""
+INTERRUPTED = 130
+"""Ctrl-C, or a question that was not agreed to."""
 
 EXIT_CODES: dict[type[AgentVisorError], int] = {
     InvalidInput: 2,
@@ -54,6 +56,20 @@ EXIT_CODES: dict[type[AgentVisorError], int] = {
 }
 """Total: every error of the tree has its row."""
 
+MEANINGS: dict[int, str] = {
+    0: "it is done; a run that was waited for has succeeded, or waits for an answer",
+    RUN_FAILED: "the run that was waited for ended in an error or by its time budget, or was cancelled",
+    2: "what was typed, an input, a file or the configuration is not allowed; or the agent's code does not load",
+    3: "there is no such thread, run, checkpoint or assistant, or it is another owner's",
+    4: "it is there already, is busy, or waits no more: something has come in between",
+    5: "the key is missing, does not count, or does not allow it",
+    6: "a value, an input or the thread is too large",
+    7: "something that is needed does not answer: the host, Temporal, external storage",
+    70: "a stored value is damaged, or there is a defect in AgentVisor; the host's log says more",
+    INTERRUPTED: "Ctrl-C, or a question was not agreed to; a run that was followed goes on",
+}
+"""Total: every code that the program ends with, for people."""
+
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -61,6 +77,11 @@ _Result = TypeVar("_Result")
 def exit_code(error: AgentVisorError) -> int:
     """The exit code of an error."""
     return EXIT_CODES.get(type(error), 70)
+
+
+def say(error: AgentVisorError) -> None:
+    """The error's line."""
+    print(f"agentvisor: {error.message}", file=sys.stderr)
 
 
 def told(command: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
@@ -71,9 +92,9 @@ def told(command: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result
         try:
             return command(*args, **kwargs)
         except AgentVisorError as error:
-            print(f"agentvisor: {error.message}", file=sys.stderr)
+            say(error)
             sys.exit(exit_code(error))
         except KeyboardInterrupt:
-            sys.exit(130)
+            sys.exit(INTERRUPTED)
 
     return wrapped

@@ -15,12 +15,15 @@ import httpx
 import typer
 
 from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
-from agentvisor.host.config import http_in_force
-from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.render_typed import Json
 
 _PATIENCE = 60.0
 """Seconds that a run's stream may be out of reach: a host that restarts takes the run up again."""
+_ALL = "all"
+"""What no host gives an event as its id: all events are asked for."""
+_BACKLOG = 3.0
+"""Seconds that are spent on events of before."""
+_BY_NAME = {one.__name__: one for one in ERRORS.values()}
 _ENDED = ("success", "error", "timeout", "interrupted")
 
 Url = Annotated[
@@ -28,7 +31,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="AGENTVISOR_ENDPOINT",
-        help="Where the host listens. [default: as this folder's agentvisor.yaml says, else http://127.0.0.1:8090]",
+        help="Where the host listens. Default: as this folder's agentvisor.yaml says, else http://127.0.0.1:8090.",
         show_default=False,
     ),
 ]
@@ -84,6 +87,46 @@ class Host:
         _raise_for(response)
         return response
 
+    def delete(self, path: str) -> None:
+        """A DELETE."""
+        self._request("DELETE", path, None, {})
+
+    @contextmanager
+    def download(self, path: str) -> Generator[httpx.Response]:
+        """An answer that is read piece by piece by the caller."""
+        try:
+            with self._client.stream("GET", path, timeout=httpx.Timeout(30, read=120)) as response:
+                if response.is_error:
+                    response.read()
+                _raise_for(response)
+                yield response
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def upload(self, path: str, pieces: Iterator[bytes], **query: str) -> Json:
+        """The answer to a POST of a file."""
+        headers = {"content-type": "application/vnd.agentvisor.thread"}
+        timeout = httpx.Timeout(30, read=600, write=120)
+        try:
+            response = self._client.post(path, params=query, content=pieces, headers=headers, timeout=timeout)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        _raise_for(response)
+        return cast("Json", response.json())
+
+    def wait(self, path: str) -> Json:
+        """The answer to a POST that may take as long as a run; the host sends signs of life meanwhile."""
+        try:
+            response = self._client.post(path, timeout=httpx.Timeout(30, read=60))
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        _raise_for(response)
+        answer = cast("Json", response.json()) if response.content else None
+        failed = answer.get("__error__") if isinstance(answer, dict) else None
+        if isinstance(failed, dict):  # the status was sent before it was known
+            raise _BY_NAME.get(str(failed.get("error")), Internal)(str(failed.get("message")))
+        return answer
+
     def stream(self, path: str, body: Json) -> Iterator[StreamedEvent]:
         """Start a run and yield its events to its end; where the stream is cut, it is taken up where it was."""
         reader = _Reading()
@@ -92,6 +135,34 @@ class Host:
         except httpx.HTTPError as error:
             if reader.place is None:
                 raise self._unreachable(error) from error
+        yield from self._on(reader)
+
+    def kept(self, place: str, seconds: float) -> list[StreamedEvent]:
+        """The events of a run that are kept by now, as many as come within so many seconds after one another."""
+        reader, found = _Reading(last_id=_ALL), list[StreamedEvent]()
+        give_up = time.monotonic() + _BACKLOG
+        try:
+            for event in self._read("GET", f"{place}/stream", None, reader, silence=seconds):
+                found.append(event)
+                if time.monotonic() > give_up:
+                    break
+        except httpx.ReadTimeout:
+            pass  # what comes from here on comes live
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return found
+
+    def follow(self, place: str, last_id: str = "") -> Iterator[StreamedEvent]:
+        """The events of a run, all or those after one, to its end; where the stream is cut, it is taken up again."""
+        reader = _Reading(last_id=last_id or _ALL, place=place)
+        try:
+            yield from self._read("GET", f"{place}/stream", None, reader)
+        except httpx.HTTPError as error:
+            if isinstance(error, httpx.ConnectError):
+                raise self._unreachable(error) from error
+        yield from self._on(reader)
+
+    def _on(self, reader: _Reading) -> Iterator[StreamedEvent]:
         give_up = time.monotonic() + _PATIENCE
         while reader.place is not None and not self._has_ended(reader.place):
             seen = reader.last_id
@@ -104,9 +175,11 @@ class Host:
                 give_up = time.monotonic() + _PATIENCE
             time.sleep(0.2)
 
-    def _read(self, method: str, path: str, body: Json, reader: _Reading) -> Iterator[StreamedEvent]:
+    def _read(
+        self, method: str, path: str, body: Json, reader: _Reading, *, silence: float = 30
+    ) -> Iterator[StreamedEvent]:
         headers = {"Last-Event-ID": reader.last_id} if method == "GET" and reader.last_id else {}
-        timeout = httpx.Timeout(10, read=30)  # a live stream sends a heartbeat every 5 seconds
+        timeout = httpx.Timeout(10, read=silence)  # a live stream sends a heartbeat every 5 seconds
         with self._client.stream(method, path, json=body, headers=headers, timeout=timeout) as response:
             if response.is_error:
                 response.read()
@@ -154,11 +227,16 @@ class _Reading:
 
 
 @contextmanager
-def connected(url: str | None, key: str | None) -> Generator[Host]:
-    """A client of the host at this URL, else of the one that this folder's configuration starts, with its key."""
+def connected(url: str | None, key: str | None, *, seconds: float = 30) -> Generator[Host]:
+    """A client of the host at this URL, else of the one that this folder's configuration starts, with its key.
+
+    `seconds`: what one answer may take.
+    """
     if url is None:
+        from agentvisor.host.config import http_in_force  # loaded where it is needed: no Tab shall wait for it
+
         http = http_in_force(Path.cwd(), environ=os.environ)
-        url = _url_of(http)
+        url = _url_of(http.host, http.port)
         if key is None and http.operator_key is not None:
             key = http.operator_key.get_secret_value()
     base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
@@ -166,17 +244,17 @@ def connected(url: str | None, key: str | None) -> Generator[Host]:
     try:
         # A proxy is for other machines, never for this one.
         nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
-        client = httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=not nearby)
+        client = httpx.Client(base_url=base, headers=headers, timeout=seconds, trust_env=not nearby)
     except (httpx.InvalidURL, ValueError) as error:
         raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
     with client:
         yield Host(client, base)
 
 
-def _url_of(http: HttpConfig) -> str:
+def _url_of(address: str, port: int) -> str:
     """A host that listens on every address is reached at this machine's own."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(http.host, http.host)  # noqa: S104 - nothing listens here
-    return f"http://[{name}]:{http.port}" if ":" in name else f"http://{name}:{http.port}"
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104 - nothing listens here
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def _raise_for(response: httpx.Response) -> None:

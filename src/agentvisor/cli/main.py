@@ -15,6 +15,7 @@ Install them with: pip install 'agentvisor[host]'"""
 def main() -> None:
     """Run the command line; exits with the code of `agentvisor.cli.exits`."""
     try:
+        from agentvisor.cli import usage
         from agentvisor.cli.commands import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "agentvisor":
@@ -22,9 +23,11 @@ def main() -> None:
         print(_MISSING.format(name=error.name), file=sys.stderr)
         sys.exit(2)
     try:
-        app(prog_name="agentvisor")
+        _leave(usage.run(app, "agentvisor"))
     except SystemExit as end:
         _leave(end.code)
+    except BrokenPipeError:
+        os._exit(0)  # who reads has seen enough, as of `agentvisor threads list | head -1`
 
 
 def _leave(code: object) -> NoReturn:

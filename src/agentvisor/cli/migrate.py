@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from agentvisor.cli.dev import ConfigPath, TemporalAddress
+from agentvisor.cli.progress import progress
 from agentvisor.host.config import load_config
 
 
@@ -26,7 +27,8 @@ def migrate(
     from agentvisor.host.threads_migrate import Migration, migrate_all
 
     async def migrated() -> Counter[Migration]:
-        return await migrate_all(await client_beside(loaded), everything=everything)
+        with progress("migrating", None) as advance:
+            return await migrate_all(await client_beside(loaded), everything=everything, done=advance)
 
     loaded = load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
     outcomes = asyncio.run(migrated())

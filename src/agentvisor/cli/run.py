@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import typer
 
+from agentvisor.cli import complete
 from agentvisor.cli.exits import RUN_FAILED
 from agentvisor.cli.http import Host, Key, StreamedEvent, Url, connected
 from agentvisor.cli.show import EventPrinter, as_json, print_json
 from agentvisor.core.errors import InvalidInput
-from agentvisor.host.http.json import decode
 from agentvisor.host.render_typed import Json
 
 Given = Annotated[
@@ -26,18 +26,28 @@ Answer = Annotated[
 
 
 def run(
-    agent: Annotated[str, typer.Argument(help="Name of the agent, as configured.")],
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="Name of the agent, as configured.", autocompletion=complete.agents)
+    ],
     *,
     input: Given = None,
     resume: Answer = None,
     thread: Annotated[
-        str | None, typer.Option("--thread", help="Thread to run on; created where it does not exist. [default: new]")
+        str | None,
+        typer.Option(
+            "--thread",
+            help="Thread to run on; created where it does not exist. Default: new.",
+            autocompletion=complete.threads,
+        ),
     ] = None,
     url: Url = None,
     key: Key = None,
     json: Annotated[bool, typer.Option("--json", help="Print the final values only, as JSON.")] = False,
 ) -> None:
-    """Run an agent and follow it to its end. Exits with 1 where the run fails."""
+    """Run an agent and follow it to its end. Exits with 1 where the run fails.
+
+    Example: agentvisor run refunds --thread order-7 --input '{"order": "7"}'
+    """
     body: dict[str, Json] = {
         "assistant_id": agent,
         "stream_mode": ["updates", "messages-tuple", "custom"],
@@ -83,6 +93,8 @@ def _run_id(event: StreamedEvent) -> str:
 
 def json_of(given: str, option: str) -> Json:
     """The value of an option that is JSON, or says where to read it."""
+    from agentvisor.host.http.json import decode  # it loads FastAPI, and no Tab shall wait for that
+
     try:
         if given == "-":
             text = sys.stdin.read()

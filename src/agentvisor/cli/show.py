@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -14,25 +15,49 @@ from agentvisor.cli.http import StreamedEvent
 from agentvisor.host.render_typed import Json
 
 _WIDEST = 400
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+"""What a terminal may take for a command, but for the end of a line."""
 
 
 def as_json(value: Json) -> str:
-    """On one line."""
-    return json.dumps(value, ensure_ascii=False)
+    """On one line; no terminal takes a part of it for a command."""
+    return _harmless(json.dumps(value, ensure_ascii=False))
 
 
 def print_json(value: Json) -> None:
     """For people and for jq."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(_harmless(json.dumps(value, ensure_ascii=False, indent=2)))
+
+
+def _harmless(text: str) -> str:
+    """JSON without the control characters that it may have within texts: their escapes mean the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def cell(text: str) -> str:
+    """A text on one line, whatever an agent has put into it."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
+
+
+def is_seen() -> bool:
+    """Whether a person looks at what is printed."""
+    return sys.stdout.isatty()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table that is readable in a terminal of any width, and in a file."""
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    # In a pipe there is no width to keep to: ids must not be cut.
-    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 400, highlight=False).print(table)
+    """A table that fits a terminal; in a pipe each row is a line, and nothing is cut."""
+    cells = [[cell(one) for one in row] for row in rows]
+    if not is_seen():
+        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        for row in (columns, *cells):
+            print("  ".join(one.ljust(width) for one, width in zip(row, widths, strict=True)).rstrip())
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in cells:
+        table.add_row(*map(escape, row))
+    Console(soft_wrap=False, highlight=False).print(table)
 
 
 class EventPrinter:
@@ -90,7 +115,7 @@ class EventPrinter:
         if self._quiet or not isinstance(content, str) or message.get("type") not in ("AIMessageChunk", "ai"):
             return
         self._in_text = self._in_text or bool(content)
-        self._console.print(content, end="", markup=False, soft_wrap=True)
+        self._console.print(_CONTROLS.sub("", content), end="", markup=False, soft_wrap=True)
 
     def _line(self, text: str) -> None:
         self._end_text()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
+from agentvisor.cli import threads_diff, threads_file, threads_move
 from agentvisor.cli.exits import told
+from agentvisor.cli.facts import objects, text, thread_path, time
 from agentvisor.cli.http import Key, Url, connected
+from agentvisor.cli.options import AsJson, Limit, ThreadId
 from agentvisor.cli.show import as_json, print_json, print_table
 from agentvisor.host.render_typed import Json
 
-app = typer.Typer(help="Threads: list, show, history.", no_args_is_help=True)
-
-ThreadId = Annotated[str, typer.Argument(help="Id of the thread.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the host's answer.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
+app = typer.Typer(help="Threads: what they hold, and taking them elsewhere.", no_args_is_help=True)
+_LONGEST = 120
+"""Characters of what waits, in a table."""
 
 
 @app.command("list")
@@ -30,7 +30,10 @@ def list_threads(
     key: Key = None,
     json: AsJson = False,
 ) -> None:
-    """List threads, the newest first."""
+    """List threads, the newest first.
+
+    Example: agentvisor threads list --status interrupted
+    """
     body: dict[str, Json] = {"limit": limit, **({"status": status} if status else {})}
     body["select"] = ["thread_id", "status", "created_at", "updated_at", "metadata", "interrupts", "error"]
     with connected(url, key) as host:
@@ -39,8 +42,8 @@ def list_threads(
         print_json(threads)
         return
     rows = [
-        (_text(one, "thread_id"), _text(one, "status"), _time(one, "updated_at"), _agent(one), _waiting(one))
-        for one in _objects(threads)
+        (text(one, "thread_id"), text(one, "status"), time(one, "updated_at"), _agent(one), _waiting(one))
+        for one in objects(threads)
     ]
     print_table(("thread", "status", "updated", "agent", "waits for"), rows)
 
@@ -54,30 +57,24 @@ def show_thread(
     key: Key = None,
     json: AsJson = False,
 ) -> None:
-    """Show a thread: its status, its runs with their attempts, its values."""
-    place = f"/threads/{quote(thread_id, safe='')}"
+    """Show a thread: its status, its runs with their attempts, its values.
+
+    Example: agentvisor threads show order-7
+    """
+    place = thread_path(thread_id)
     with connected(url, key) as host:
         thread = host.get(place)
         runs = host.get(f"{place}/runs", limit=20)
     if json:
         print_json({**thread, "runs": runs} if isinstance(thread, dict) else thread)
         return
-    for one in _objects([thread]):
+    for one in objects([thread]):
+        facts = (text(one, "thread_id"), text(one, "status"), time(one, "created_at"), time(one, "updated_at"))
         print_table(
-            ("thread", "status", "created", "updated", "agent", "waits for"),
-            [
-                (
-                    _text(one, "thread_id"),
-                    _text(one, "status"),
-                    _time(one, "created_at"),
-                    _time(one, "updated_at"),
-                    _agent(one),
-                    _waiting(one),
-                )
-            ],
+            ("thread", "status", "created", "updated", "agent", "waits for"), [(*facts, _agent(one), _waiting(one))]
         )
         print()
-        print_table(("run", "status", "created", "attempt", "ended by", "reason"), [*_attempts(_objects(runs))])
+        print_table(("run", "status", "created", "attempt", "ended by", "reason"), [*_attempts(objects(runs))])
         print()
         print_json(one.get("values"))
 
@@ -92,73 +89,57 @@ def show_history(
     key: Key = None,
     json: AsJson = False,
 ) -> None:
-    """List a thread's checkpoints, the newest first."""
+    """List a thread's checkpoints, the newest first.
+
+    Example: agentvisor threads history order-7 --limit 5
+    """
     with connected(url, key) as host:
-        states = host.get(f"/threads/{quote(thread_id, safe='')}/history", limit=limit)
+        states = host.get(f"{thread_path(thread_id)}/history", limit=limit)
     if json:
         print_json(states)
         return
-    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in _objects(states)])
+    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in objects(states)])
+
+
+app.command("diff")(told(threads_diff.diff))
+app.command("copy")(told(threads_move.copy))
+app.command("delete")(told(threads_move.delete))
+app.command("export")(told(threads_file.export))
+app.command("import")(told(threads_file.import_))
 
 
 def _checkpoint(state: Mapping[str, Json]) -> Sequence[str]:
     metadata, upcoming = state.get("metadata"), state.get("next")
     step = metadata.get("step") if isinstance(metadata, dict) else None
     return (
-        _text(state, "checkpoint_id"),
-        _time(state, "created_at"),
+        text(state, "checkpoint_id"),
+        time(state, "created_at"),
         str(step),
         ", ".join(map(str, upcoming)) if isinstance(upcoming, list) else "",
-        ", ".join(_task(one) for one in _objects(state.get("tasks"))),
+        ", ".join(f"{one.get('name')} {threads_diff.standing(one)}" for one in objects(state.get("tasks"))),
     )
-
-
-def _task(task: Mapping[str, Json]) -> str:
-    if task.get("error"):
-        said = "failed"
-    elif task.get("result") is not None:
-        said = "done"
-    else:
-        said = "asked" if task.get("interrupts") else "unfinished"
-    return f"{task.get('name')} {said}"
 
 
 def _attempts(runs: Sequence[Mapping[str, Json]]) -> Sequence[Sequence[str]]:
     rows: list[Sequence[str]] = []
     for run in runs:
-        attempts = _objects(run.get("attempts")) or [{}]
+        attempts = objects(run.get("attempts")) or [{}]
         for index, attempt in enumerate(attempts):
-            named = (
-                (_text(run, "run_id"), _text(run, "status"), _time(run, "created_at")) if index == 0 else ("", "", "")
-            )
-            rows.append((*named, _text(attempt, "attempt"), _text(attempt, "ending"), _text(attempt, "reason")))
+            named = (text(run, "run_id"), text(run, "status"), time(run, "created_at")) if index == 0 else ("", "", "")
+            rows.append((*named, text(attempt, "attempt"), text(attempt, "ending"), text(attempt, "reason")))
     return rows
-
-
-def _objects(value: Json) -> list[dict[str, Json]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _text(facts: Mapping[str, Json], name: str) -> str:
-    value = facts.get(name)
-    return "" if value is None else str(value)
-
-
-def _time(facts: Mapping[str, Json], name: str) -> str:
-    """To the second; times of this API are UTC."""
-    return _text(facts, name)[:19].replace("T", " ")
 
 
 def _agent(thread: Mapping[str, Json]) -> str:
     metadata = thread.get("metadata")
-    return _text(metadata, "graph_id") if isinstance(metadata, dict) else ""
+    return text(metadata, "graph_id") if isinstance(metadata, dict) else ""
 
 
 def _waiting(thread: Mapping[str, Json]) -> str:
     interrupts = thread.get("interrupts")
     asked = interrupts.values() if isinstance(interrupts, dict) else ()
-    questions = [as_json(one.get("value")) for each in asked for one in _objects(each)]
+    questions = [as_json(one.get("value")) for each in asked for one in objects(each)]
     error = thread.get("error")
     if not questions and isinstance(error, dict):
-        return f"{_text(error, 'error')}: {_text(error, 'message')}"[:120]
-    return "; ".join(questions)[:120]
+        return f"{text(error, 'error')}: {text(error, 'message')}"[:_LONGEST]
+    return "; ".join(questions)[:_LONGEST]

@@ -50,7 +50,7 @@ class Plan:
 def torture(
     *,
     minutes: Annotated[float, typer.Option(help="How long to kill.", min=0.05)] = 1.0,
-    seed: Annotated[int | None, typer.Option(help="Chooses the mix of faults. [default: the clock]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Chooses the mix of faults. Default: the clock.")] = None,
     threads: Annotated[int, typer.Option(help="Threads at a time.", min=1)] = 50,
     hosts: Annotated[int, typer.Option(help="Hosts of one Temporal server.", min=1)] = 2,
     pause: Annotated[float, typer.Option(help="Seconds between two faults, on average.", min=0.05)] = 1.2,

@@ -486,6 +486,15 @@ class Thread:
             self._end(run, RunStatus.ERROR, close, now_ms)
         self.touch(now_ms)
 
+    def end_all(self, message: str, now_ms: int) -> None:
+        """End what waits or runs as a cancel would, and tell nobody: the thread is in another place now."""
+        self.active, close = None, Close(Ending.CANCELLED, error_message=message)
+        for run in [run for run in self.runs.values() if not run.status.terminal]:
+            if run.attempts and run.attempts[-1].ending is None:
+                self._record_end(run, close, now_ms)
+            self._finish(run, RunStatus.INTERRUPTED, now_ms)
+        self.notices.clear()
+
     def give_up_guest(self, now_ms: int) -> None:
         """Begin the active attempt anew in the next execution: its guest would go on from what must be left out."""
         if self.active is None:

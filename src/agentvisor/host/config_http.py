@@ -45,6 +45,7 @@ class HttpConfig(Section):
         "When not set: all where keys are needed, else this machine's, LangGraph Studio and agent-chat-ui.",
     )
     max_body: Size = Field(default=4 * MIB, description="Largest body of a request.")
+    max_import: Size = Field(default=1024 * MIB, description="Largest file of a thread that is imported.")
     max_streams: int = Field(
         default=1000, ge=1, description="Streams that one key holds open on one host; past it, 429."
     )

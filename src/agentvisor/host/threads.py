@@ -88,6 +88,11 @@ class Threads:
         self._new = NewThreads(self._client, self._defaults, self._values, owner)
         self._search = ThreadSearch(self._client, self._defaults.task_queue, owner)
 
+    @property
+    def external(self) -> ExternalStorage | None:
+        """Where large values are, if anywhere."""
+        return self._external
+
     # --- threads ---------------------------------------------------------------------------------------------------
 
     async def create(
@@ -114,6 +119,10 @@ class Threads:
     async def create_from(self, thread: Thread) -> None:
         """Create a thread that begins with what another one holds, all at once; upkeep and pins are those of today."""
         await self._new.begin_from(thread)
+
+    async def create_imported(self, thread: Thread) -> None:
+        """Create a thread that came in a file, all at once, for the caller; its objects are in its folder already."""
+        await self._new.begin_imported(thread)
 
     async def get(self, thread_id: ThreadId) -> Thread:
         """The thread with its runs and the head of every namespace."""
@@ -147,6 +156,10 @@ class Threads:
             whole_run_id=NO_RUN,
         )
         return await self._reader.read(thread_id, asked)
+
+    async def whole(self, thread_id: ThreadId) -> Thread:
+        """The thread with everything but values, and inputs and outputs of runs."""
+        return await self._reader.read(thread_id, thread_pb2.ReadThread(thread_state=True, whole_run_id=NO_RUN))
 
     async def state(self, thread_id: ThreadId) -> Thread:
         """The thread with its state beside checkpoints, and without these."""

@@ -47,15 +47,18 @@ _KINDS = (
 )
 
 
-async def migrate_all(client: Client, *, everything: bool) -> Counter[Migration]:
+async def migrate_all(
+    client: Client, *, everything: bool, done: Callable[[int], None] = lambda _: None
+) -> Counter[Migration]:
     """Ask every thread or shelf of an older version, or of any, to continue as new.
 
-    Those with a live run do it afterwards.
+    Those with a live run do it afterwards. `done` is told how many more there were.
     """
     outcomes = Counter[Migration]()
     for kind in _KINDS:
         async for workflow_id, run_id in _open(client, kind):
             outcomes[await _migrate(client, kind, workflow_id, run_id, everything=everything)] += 1
+            done(1)
     return outcomes
 
 

@@ -106,6 +106,15 @@ class NewThreads:
                 self.values.external.begin(f"values of {thread.thread_id}", self.values.external.delete_below(folder))
             raise
 
+    async def begin_imported(self, thread: Thread) -> None:
+        """Create a thread that came in a file; its objects are in its folder already.
+
+        It keeps what was pinned for it; upkeep is that of today. `Unavailable` leaves open whether it is there.
+        """
+        thread.settings, thread.owner = self.defaults.settings, self.owner
+        thread.lifetime = thread.lifetime or self.defaults.lifetime
+        await self._create(thread)
+
     async def _own_objects(self, thread: Thread) -> None:
         """Give a copy objects of its own: neither thread's deletion harms the other."""
         names = Names(folder_of(thread.thread_id, thread.incarnation))
@@ -121,7 +130,7 @@ class NewThreads:
         state, limit = thread_to_message(thread).SerializeToString(), self.defaults.settings.state_bytes
         if len(state) > limit:
             raise StateTooLarge(
-                f"the copy would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
+                f"thread {thread.thread_id} would have {len(state)} bytes, the limit is {limit} (storage.max_state)",
                 size=str(len(state)),
                 limit=str(limit),
             )

@@ -116,6 +116,9 @@ TABLE: dict[str, Row] = {
     "POST /threads/search": lists(marked),
     "POST /threads/count": lists(marked, tells=lambda response, _: response.json() > 0),
     "POST /threads/{thread_id}/copy": about(),
+    "GET /threads/{thread_id}/export": about(),
+    # What is no file is refused, whoever sends it: whose an imported thread is, test_flow_export.py shows.
+    "POST /threads/import": hosts(status=422, stranger=422),
     "POST /threads/prune": lists(
         lambda things: {"thread_ids": [things["thread_id"]]},
         spends=True,

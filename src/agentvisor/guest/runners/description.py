@@ -6,15 +6,17 @@ import json
 
 from agentvisor.client.socketpair import Channel
 from agentvisor.guest.cancellation import Cancellation
+from agentvisor.guest.telling import told_framework
 from agentvisor.protocol.v1.guest_pb2 import AgentTask, Description, Outcome
 
 
 def describe_agent(agent: object, task: AgentTask, channel: Channel, cancellation: Cancellation) -> Outcome:  # noqa: ARG001 (a runner's signature)
     """What is asked for of it. The agent was loaded, so that one which cannot be says so."""
-    return Outcome(kind=Outcome.KIND_COMPLETED, output=json.dumps(_described(task)).encode())
+    described = _described(task, task.framework or told_framework(agent))
+    return Outcome(kind=Outcome.KIND_COMPLETED, output=json.dumps(described).encode())
 
 
-def _described(task: AgentTask) -> object:
+def _described(task: AgentTask, framework: str) -> object:
     name = task.spec.agent
     match task.description.part:
         case Description.PART_GRAPH:
@@ -25,7 +27,7 @@ def _described(task: AgentTask) -> object:
             }
         case Description.PART_SCHEMAS:
             unknown = dict.fromkeys(("input_schema", "output_schema", "state_schema", "context_schema"))
-            return {"graph_id": name, **unknown, "config_schema": {}}
+            return {"graph_id": name, **unknown, "config_schema": {}, "framework": framework}
         case _:
             return {}
 

@@ -33,6 +33,7 @@ from agentvisor.host.http import (
     thread_stream,
     threads,
     threads_copy,
+    threads_file,
 )
 from agentvisor.host.http import assistants as assistant_routes
 from agentvisor.host.http.access import LOOPBACK_ORIGIN, TRUSTED_ORIGINS, Access
@@ -51,7 +52,7 @@ from agentvisor.host.tracing.spans import NO_TRACING, Tracing
 HEARTBEAT = 5.0
 """Seconds of silence on a stream, after which proxies would begin to wonder."""
 
-_EXPOSED = ("content-location", "location", "x-pagination-total", "x-pagination-next")
+_EXPOSED = ("content-location", "location", "x-pagination-total", "x-pagination-next", "x-export-size")
 
 
 def create_app(
@@ -135,6 +136,7 @@ def create_app(
         assistants_graph,
         threads,
         threads_copy,
+        threads_file,
         storage,
         state,
         state_update,
@@ -161,7 +163,8 @@ def _guard(app: FastAPI, config: Config, callers: Callers) -> None:
     origins = config.http.cors_origins
     pages = origins or ([] if callers.must_show else [*TRUSTED_ORIGINS])
     patience = config.http.read_timeout.total_seconds()
-    app.add_middleware(BoundedBodies, max_body=config.http.max_body, read_timeout=patience)
+    limits = {"max_body": config.http.max_body, "max_import": config.http.max_import}
+    app.add_middleware(BoundedBodies, **limits, read_timeout=patience)
     app.add_middleware(Access, callers=callers, origins=pages)
     app.add_middleware(BoundedHeads, max_url=config.http.max_url, max_headers=config.http.max_headers)
     app.add_middleware(

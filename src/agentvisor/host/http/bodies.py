@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentvisor.core.errors import ValueTooLarge
@@ -15,18 +16,26 @@ _PLAIN = ("", "text/plain", "application/x-www-form-urlencoded")
 """Also what curl says of `-d '{...}'`."""
 
 
+STREAMED = frozenset({"/threads/import"})
+"""Routes that take a file, piece by piece."""
+
+
 class BoundedBodies:
     """Answers 413 for a body over the limit, 408 for a slow one; the route behind gets the whole body at once."""
 
-    def __init__(self, app: ASGIApp, max_body: int, read_timeout: float) -> None:
-        """`read_timeout`: seconds for the whole body."""
+    def __init__(self, app: ASGIApp, max_body: int, read_timeout: float, max_import: int) -> None:
+        """`read_timeout`: seconds for the whole body; of a file that is streamed, for each piece."""
         self._app = app
         self._max_body = max_body
+        self._max_import = max_import
         self._read_timeout = read_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if scope["method"] == "POST" and scope["path"] in STREAMED:
+            await self._stream(scope, receive, send)
             return
         headers = MutableHeaders(scope=scope)
         declared = headers.get("content-length", "")
@@ -48,6 +57,36 @@ class BoundedBodies:
         if body and _kind(headers) in _PLAIN:
             headers["content-type"] = "application/json"
         await self._app(scope, _Replay(body, receive), send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the route take the body piece by piece; where it leaves some, the connection ends with the answer."""
+        more = True
+        size = 0
+
+        async def piece() -> Message:
+            nonlocal more, size
+            try:
+                async with asyncio.timeout(self._read_timeout):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"no piece of the file came within {self._read_timeout:g} s (http.read_timeout)"
+                ) from None
+            size += len(message.get("body", b""))
+            more = bool(message.get("more_body", False))
+            if size > self._max_import:
+                raise ValueTooLarge(
+                    f"the file has {size} bytes or more, and the limit is {self._max_import} (http.max_import)",
+                    limit=str(self._max_import),
+                )
+            return message
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and more:
+                MutableHeaders(scope=message)["connection"] = "close"
+            await send(message)
+
+        await self._app(scope, piece, answer)
 
     async def _read(self, receive: Receive) -> bytes | None:
         """The body, or as much of it as shows that it is too large."""

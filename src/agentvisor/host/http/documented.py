@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, Field, JsonValue
 
 from agentvisor.host.http.meanings import add_meanings
+from agentvisor.protocol.exports import MEDIA_TYPE
 
 _EVENT = {
     "type": "object",
@@ -24,6 +25,7 @@ _EVENT = {
 }
 _TEXT: dict[str, Any] = {"text/plain": {"schema": {"type": "string"}}}
 _EVENTS: dict[str, Any] = {"text/event-stream": {"schema": _EVENT}}
+_FILE: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 _HTTP_METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
 
@@ -51,6 +53,8 @@ def document(app: FastAPI) -> None:
             for path, answer in _successes(described):
                 if "content" in answer and path == "/metrics":
                     answer["content"] = _TEXT
+                elif "content" in answer and path.endswith("/export"):
+                    answer["content"] = _FILE
                 elif "content" in answer and path.endswith(("/stream", "/stream/events")):
                     answer["content"] = _EVENTS
         return describe()

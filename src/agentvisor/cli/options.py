@@ -1,0 +1,15 @@
+"""Arguments and options that several commands have, each with its help and what the shell completes it with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentvisor.cli import complete
+
+ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.", autocompletion=complete.threads)]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run.", autocompletion=complete.runs)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -1,0 +1,194 @@
+"""What is typed wrongly is said in one line, with the nearest that is right; help tells of everything."""
+
+import io
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.cli.conftest import run_command
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from agentvisor.cli import exits, usage
+from agentvisor.cli.asking import answer_of
+from agentvisor.cli.commands import app
+from agentvisor.cli.show import as_json, cell, print_table
+from agentvisor.cli.threads_diff import Difference
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.mark.parametrize(
+    "typed, says",
+    [
+        ("thraeds list", "Did you mean 'threads'?"),
+        ("threads exprot t", "Did you mean 'export'?"),
+        ("runs tial t", "Did you mean 'tail'?"),
+        ("threads list --jsn", "Did you mean --json?"),
+        ("threads show", "Missing argument 'THREAD'"),
+        ("threads list --limit many", "Invalid value for '--limit'"),
+        ("runs list t extra", "extra"),
+        ("threads delete t", "delete with --yes"),
+    ],
+)
+def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
+    typed: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    try:
+        code: object = usage.run(app, "agentvisor", typed.split())
+    except SystemExit as ended:
+        code = ended.code
+    printed = capsys.readouterr()
+    assert says in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.err.startswith("agentvisor: ")
+    assert printed.out == ""
+    assert code == 2
+
+
+async def test_nothing_that_is_typed_after_a_group_shows_what_there_is() -> None:
+    ended = await run_command("threads")
+    assert ended.code == 2
+    assert all(f" {one} " in ended.out for one in ("list", "diff", "export", "import"))
+
+
+def commands() -> Iterator[tuple[str, object]]:
+    def below(group: TyperGroup, path: str) -> Iterator[tuple[str, object]]:
+        for name, one in group.commands.items():
+            if isinstance(one, TyperGroup):
+                yield from below(one, f"{path} {name}")
+            else:
+                yield f"{path} {name}".strip(), one
+
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    return below(root, "")
+
+
+def test_every_command_that_asks_a_host_can_be_told_which_and_speaks_to_programs() -> None:
+    asks = {name: one for name, one in commands() if any(p.name == "url" for p in one.params)}  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(asks) > 15
+    for name, one in asks.items():
+        options = {flag for param in one.params for flag in param.opts}  # pyright: ignore[reportAttributeAccessIssue]
+        assert {"--url", "--key", "--json"} <= options, name
+        assert name == "answer" or "Example: agentvisor" in (one.help or ""), name  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_every_option_has_its_help() -> None:
+    silent = [(name, p.name) for name, one in commands() for p in one.params if not getattr(p, "help", "x")]  # pyright: ignore[reportAttributeAccessIssue]
+    assert silent == []
+
+
+def test_every_exit_code_is_explained() -> None:
+    named = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    assert {0, *named, *exits.EXIT_CODES.values()} == exits.MEANINGS.keys()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+async def test_each_shell_is_given_its_completion(shell: str) -> None:
+    shown = await run_command("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert shown.code == 0
+    assert "_AGENTVISOR_COMPLETE" in shown.out
+
+
+async def completed(typed: str, **environment: str) -> list[str]:
+    words = {"_AGENTVISOR_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    ended = await run_command(**words, **environment)
+    assert ended.err == ""
+    return ended.out.split()
+
+
+async def test_commands_are_completed() -> None:
+    assert await completed("agentvisor thr") == ["threads"]
+    assert set(await completed("agentvisor runs ")) == {"list", "show", "cancel", "tail"}
+
+
+@pytest.mark.parametrize("typed", ["agentvisor threads show ", "agentvisor runs show t ", "agentvisor agents show "])
+async def test_where_no_host_answers_nothing_is_completed_and_nothing_said(typed: str) -> None:
+    assert await completed(typed, AGENTVISOR_ENDPOINT="http://127.0.0.1:9") == []
+
+
+@pytest.mark.parametrize(
+    "said, schema, answer",
+    [
+        ("yes", {}, "yes"),
+        ('"yes"', {}, "yes"),
+        ("7", {}, 7),
+        ("7", {"type": "string"}, "7"),
+        ('"7"', {"type": "string"}, "7"),
+        ("Y", {"type": "boolean"}, True),
+        ("no", {"type": "boolean"}, False),
+        ("b", {"enum": ["a", "b"]}, "b"),
+        ("2", {"enum": [1, 2]}, 2),
+        ('{"a": [1]}', {"type": "object"}, {"a": [1]}),
+        ("1.5", {"type": "number"}, 1.5),
+    ],
+)
+def test_an_answer_is_taken_as_it_was_meant(said: str, schema: dict[str, object], answer: object) -> None:
+    assert answer_of(said, schema) == answer  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "said, schema, says",
+    [
+        ("maybe", {"type": "boolean"}, "yes or no"),
+        ("c", {"enum": ["a", "b"]}, '"a", "b"'),
+        ("{a", {}, "not JSON"),
+        ("seven", {"type": "integer"}, "not JSON"),
+        ("true", {"type": "number"}, "a number"),
+    ],
+)
+def test_an_answer_that_cannot_be_one_says_what_can(said: str, schema: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        answer_of(said, schema)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_an_agent_says_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b]0;owned\x07\x9b31m\nb"
+    assert "\x1b" not in as_json(evil)
+    assert "\x9b" not in as_json(evil)
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", cell(evil))
+    print_table(("x",), [(evil,)])
+    assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_in_a_pipe_no_cell_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("id", "value"), [("i", "v" * 5000), ("longer", "")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["id      value", "i       " + "v" * 5000, "longer"]
+
+
+def state(values: object, step: int, **more: object) -> dict[str, object]:
+    return {
+        "checkpoint_id": f"c{step}",
+        "metadata": {"step": step},
+        "values": values,
+        "next": [],
+        "tasks": [],
+        "created_at": "t",
+        **more,
+    }
+
+
+def test_a_difference_names_what_came_went_and_changed() -> None:
+    before = state({"log": ["a", "b"], "old": 1, "same": {"x": 1}}, 1, next=["work"], tasks=[{"name": "work"}])
+    after = state({"log": ["a", "b", "c"], "new": 2, "same": {"x": 1}}, 2)
+    found = Difference(before, after)  # pyright: ignore[reportArgumentType]
+    lines = list(found.lines())
+    assert lines[:2] == ["--- c1  step 1  t", "+++ c2  step 2  t"]
+    assert lines[2:9] == ["@@ log changed @@", " [", '   "a",', '-  "b"', '+  "b",', '+  "c"', " ]"]
+    assert {"@@ new added @@", "+2", "@@ old removed @@", "-1", "@@ next @@", "-work", "-work unfinished"} <= {*lines}
+    assert not [line for line in lines if "same" in line]
+    shown = found.as_json()
+    assert shown["values"] == {
+        "added": {"new": 2},
+        "removed": {"old": 1},
+        "changed": {"log": {"from": ["a", "b"], "to": ["a", "b", "c"]}},
+    }
+
+
+def test_no_difference_is_said() -> None:
+    same = state({"a": 1}, 1)
+    assert [*Difference(same, same).lines()][-1] == "nothing changed"  # pyright: ignore[reportArgumentType]
+    assert [*Difference({}, same).lines()][:3] == ["--- (nothing)", "+++ c1  step 1  t", "@@ a added @@"]  # pyright: ignore[reportArgumentType]
