@@ -29,6 +29,7 @@ TEMPORAL_ROOMS = [
     "temporal_server",
     "temporal_client",
     "capacity",
+    "codec",
     "peers",
     "beating",
     "cron_activity",

@@ -9,6 +9,7 @@ from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
+from agentvisor.host.config_encryption import looked_up
 from agentvisor.host.config_error import ConfigError
 from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.config_langgraph import read_langgraph_json
@@ -226,7 +227,11 @@ def _placed(config: Config, environ: Mapping[str, str]) -> Config:
     if keys is not None:
         jwt = http.jwt.model_copy(update={"jwks_file": base / keys.expanduser()})
         http = http.model_copy(update={"jwt": jwt})
-    return config.model_copy(update={"agents": agents, "dev": dev, "http": http})
+    try:
+        encryption = looked_up(config.encryption, base, environ)
+    except ValueError as error:
+        raise ConfigError(str(error), key="encryption.keys") from error
+    return config.model_copy(update={"agents": agents, "dev": dev, "http": http, "encryption": encryption})
 
 
 def _with_inherited(agent: AgentConfig, environ: Mapping[str, str]) -> AgentConfig:

@@ -20,6 +20,7 @@ from temporalio.common import QueryRejectCondition, TypedSearchAttributes, Workf
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Internal, NotFound, Unavailable
+from agentvisor.host.codec.reading import check_readable
 from agentvisor.host.workflow.refusals import refusal
 
 _TIMEOUT = timedelta(seconds=10)
@@ -63,6 +64,7 @@ async def send_update(
             if error.status is RPCStatusCode.NOT_FOUND and start is None:
                 raise NotFound(f"{workflow_id} does not exist") from error
             failed = error
+        await check_readable(client, workflow_id)
         if asyncio.get_running_loop().time() >= until:
             raise Unavailable(f"Temporal, or the hosts of its queue, did not answer {name}: {failed}") from failed
         await asyncio.sleep(pause)
@@ -106,11 +108,13 @@ async def ask(client: Client, workflow_id: str, name: str, argument: bytes) -> b
                 raise NotFound(f"{workflow_id} does not exist") from error
             failed: Exception = error
         except WorkflowQueryFailedError as error:
+            await check_readable(client, workflow_id)
             raise Internal(f"{workflow_id} could not answer {name}: {error.message}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise NotFound(f"{workflow_id} does not exist") from error
             failed = error
+        await check_readable(client, workflow_id)
         if asyncio.get_running_loop().time() >= until:
             raise Unavailable(f"Temporal, or the hosts of its queue, did not answer {name}: {failed}") from failed
         await asyncio.sleep(pause)

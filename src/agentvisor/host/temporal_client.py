@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from temporalio.client import Client
+from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfig
 
 from agentvisor.core.errors import Unavailable
+from agentvisor.host.codec.client import data_converter_of
 from agentvisor.host.config import Config
 
 
@@ -18,16 +20,24 @@ async def client_of(config: Config, *, address: str | None = None) -> Client:
         config: all of it.
         address: of the server to use instead of the configuration's: of the embedded one.
     """
-    return await connect(address or config.temporal.address, config.temporal.namespace)
+    return await connect(
+        address or config.temporal.address,
+        config.temporal.namespace,
+        data_converter=data_converter_of(config.encryption),
+    )
 
 
-async def connect(address: str | None, namespace: str) -> Client:
+async def connect(
+    address: str | None, namespace: str, *, data_converter: DataConverter = DataConverter.default
+) -> Client:
     """Connect to a Temporal server or cluster; `Unavailable` with what was tried."""
     if address is not None:
-        return await _connected(address, lambda: Client.connect(address, namespace=namespace))
+        return await _connected(
+            address, lambda: Client.connect(address, namespace=namespace, data_converter=data_converter)
+        )
     profile = ClientConfig.load_client_connect_config()
     target = profile.get("target_host", "localhost:7233")
-    return await _connected(target, lambda: Client.connect(**profile))
+    return await _connected(target, lambda: Client.connect(**profile, data_converter=data_converter))
 
 
 async def _connected(target: str, attempt: Callable[[], Awaitable[Client]]) -> Client:

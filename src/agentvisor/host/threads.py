@@ -47,7 +47,9 @@ from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread, ThreadStatus
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
-from agentvisor.host.external.places import Names, folder_of
+from agentvisor.host.codec.reading import check_readable
+from agentvisor.host.codec.terms import SearchTerms
+from agentvisor.host.external.places import folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.threads_delete import Forget, delete_thread, erase_expired, nothing_beside
 from agentvisor.host.threads_read import Listed, ThreadReader, unavailable
@@ -109,12 +111,17 @@ class Threads:
         defaults: ThreadDefaults,
         external: ExternalStorage | None = None,
         forget: Forget = nothing_beside,
+        terms: SearchTerms | None = None,
     ) -> None:
-        """`forget`: removes what belongs to a thread and is kept beside it, before the thread itself."""
+        """`forget`: removes what belongs to a thread and is kept beside it, before the thread itself.
+
+        `terms`: how owners and metadata stand in Temporal's index; as they are, where nothing is said.
+        """
         self._client = client
         self._defaults = defaults
         self._external = external
         self._forget = forget
+        self._terms = terms or SearchTerms()
         self._reader = ThreadReader(client)
         self._owner = EVERYONE
         self._waiting: dict[RunId, set[asyncio.Future[None]]] = {}
@@ -173,13 +180,14 @@ class Threads:
 
     async def _own_objects(self, thread: Thread) -> None:
         """Give a copy objects of its own: neither thread's deletion harms the other."""
-        names = Names(folder_of(thread.thread_id, thread.incarnation))
         shelf = self.shelf_of(thread.store)
+        folder, names = folder_of(thread.thread_id, thread.incarnation), None
         for blob in [blob for blob in thread.store.blobs.values() if blob.is_external]:
             if self._external is None:
                 raise StorageUnavailable(
                     "the thread to copy has values in external storage: set storage.url on this host"
                 )
+            names = names or self._external.names(folder)
             thread.store.blobs[blob.key] = await self._external.copied(blob, names.new(blob.key), shelf.verify)
 
     async def _create(self, thread: Thread) -> None:
@@ -407,7 +415,7 @@ class Threads:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         if len(metadata) > KEYWORDS:
             raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
-        terms += [f"AgentVisorMetadata = '{_term(key, value)}'" for key, value in metadata.items()]
+        terms += [self._terms.asked("AgentVisorMetadata", _term(key, value)) for key, value in metadata.items()]
         return [one for one, _ in await self._listed(terms, limit + offset)][offset:]
 
     async def interrupted(self, until: datetime | None, limit: int) -> list[tuple[ThreadId, datetime]]:
@@ -425,7 +433,7 @@ class Threads:
         queue = _plain(self._defaults.task_queue)
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if self._owner != EVERYONE:
-            terms.append(f"AgentVisorOwner = '{keyword(self._owner)}'")
+            terms.append(self._terms.asked("AgentVisorOwner", keyword(self._owner)))
         return terms
 
     async def _listed(self, terms: Sequence[str], limit: int) -> list[tuple[ThreadId, datetime]]:
@@ -603,6 +611,7 @@ class Threads:
                 if error.status is RPCStatusCode.NOT_FOUND and start is None:
                     raise NotFound(f"thread {thread_id} does not exist", thread_id=thread_id) from error
                 failed = error
+            await check_readable(self._client, thread_id)
             await asyncio.sleep(_POLL * 2**attempt)
         raise Unavailable(f"thread {thread_id} did not answer {name}: {failed}") from failed
 

@@ -13,8 +13,10 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
+from agentvisor.core.errors import Corrupt, Sealed
 from agentvisor.core.shelf import SHELF_VERSION
 from agentvisor.core.thread import STATE_VERSION
+from agentvisor.host.codec.reading import state_in
 from agentvisor.host.workflow.shelf import SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.v1 import items_pb2, thread_pb2
@@ -29,6 +31,8 @@ class Migration(Enum):
     PRESENT = "on this version already"
     NEWER = "of a newer version: upgrade this program"
     GONE = "deleted meanwhile"
+    SEALED = "cannot be read here: give this program the keys, and required: false for what is not encrypted"
+    DAMAGED = "damaged: nothing can read it any more, delete it"
     SILENT = "no host answered for it: is one running?"
 
 
@@ -77,6 +81,10 @@ async def _migrate(client: Client, kind: _Kind, workflow_id: str, run_id: str, *
         )
     except RPCError as error:
         return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
+    except Sealed:
+        return Migration.SEALED
+    except Corrupt:
+        return Migration.DAMAGED
     except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError):
         return Migration.SILENT
     return Migration.ASKED
@@ -91,6 +99,4 @@ async def _state(client: Client, workflow_id: str, run_id: str) -> bytes:
     )
     reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
     started = reply.history.events[0].workflow_execution_started_event_attributes
-    argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
-    state = argument[0] if argument else b""
-    return state if isinstance(state, bytes) else b""
+    return await state_in(client, workflow_id, started)

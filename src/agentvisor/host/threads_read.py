@@ -24,6 +24,8 @@ from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
+from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.reading import check_readable
 from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.reads import Place, lay_over, place
@@ -186,11 +188,13 @@ class ThreadReader:
                 if error.status is not ExecutionStatus.CONTINUED_AS_NEW:
                     raise missing_thread(thread_id) from error
             except WorkflowQueryFailedError as error:
+                await check_readable(self._client, thread_id)
                 raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     raise missing_thread(thread_id) from error
                 if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED or attempt == _TRIES - 1:
+                    await check_readable(self._client, thread_id)
                     raise unavailable(thread_id, error) from error
             await asyncio.sleep(_PAUSE * (attempt + 1))
         raise Unavailable(f"thread {thread_id} is too busy to be read: try again")
@@ -202,9 +206,8 @@ class ThreadReader:
         for pending in description.pending_activities:
             if not pending.heartbeat_details.payloads:
                 continue
-            details: list[object] = await self._client.data_converter.decode(
-                pending.heartbeat_details.payloads, [bytes]
-            )
+            converter = of_workflow(self._client, description.workflow_execution_info.execution.workflow_id)
+            details: list[object] = await converter.decode(pending.heartbeat_details.payloads, [bytes])
             if details and isinstance(details[0], bytes):
                 try:
                     return journal_pb2.Log.FromString(details[0])
