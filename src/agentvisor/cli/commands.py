@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import dev, interrupts, keys, migrate, run, serve, threads, torture
+from agentvisor.cli import dev, encryption_key, interrupts, keys, migrate, run, serve, threads, torture
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
+encryption_key.app.command("new")(told(encryption_key.new))
+app.add_typer(encryption_key.app, name="encryption-key")
 
 
 @app.command("demo")

@@ -32,11 +32,9 @@ def new(
         return
     name = EncryptionKeyConfig.model_validate({"id": id or datetime.now(UTC).strftime("%Y-%m-%d"), "key": text}).id
     typer.echo(f"The key; it is shown this once and kept nowhere:\n\n  {text}\n")
-    typer.echo(
-        "Keep it where secrets are kept: what it encrypts cannot be read without it. With the key in a variable of"
-    )
-    typer.echo("each host's environment, agentvisor.yaml names it so:\n")
-    typer.echo(f"encryption:\n  keys:\n  - {{id: {name}, env: AGENTVISOR_KEY_{_variable(name)}}}")
+    typer.echo("Keep it where secrets are kept: what it encrypts cannot be read without it.")
+    typer.echo("With it in a variable of each host's environment, agentvisor.yaml has:\n")
+    typer.echo(f'encryption:\n  keys:\n  - {{id: "{name}", env: ENCRYPTION_KEY_{_variable(name)}}}')
 
 
 def _variable(name: str) -> str:

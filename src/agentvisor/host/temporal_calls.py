@@ -20,7 +20,7 @@ from temporalio.common import QueryRejectCondition, TypedSearchAttributes, Workf
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Internal, NotFound, Unavailable
-from agentvisor.host.codec.reading import check_readable
+from agentvisor.host.codec.reading import answered, check_readable
 from agentvisor.host.workflow.refusals import refusal
 
 _TIMEOUT = timedelta(seconds=10)
@@ -53,7 +53,8 @@ async def send_update(
     until, pause = asyncio.get_running_loop().time() + _PATIENCE, _PAUSE
     while True:
         try:
-            return await _once(client, workflow_id, name, argument, update_id=update_id, start=start)
+            call = _once(client, workflow_id, name, argument, update_id=update_id, start=start)
+            return await answered(client, workflow_id, call)
         except WorkflowUpdateFailedError as error:
             raise refusal(error.cause) from error
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
@@ -99,9 +100,8 @@ async def ask(client: Client, workflow_id: str, name: str, argument: bytes) -> b
     until, pause = asyncio.get_running_loop().time() + _PATIENCE, _PAUSE
     while True:
         try:
-            return await handle.query(
-                name, argument, result_type=bytes, rpc_timeout=_TIMEOUT, reject_condition=_NOT_OPEN
-            )
+            query = handle.query(name, argument, result_type=bytes, rpc_timeout=_TIMEOUT, reject_condition=_NOT_OPEN)
+            return await answered(client, workflow_id, query)
         except WorkflowQueryRejectedError as error:
             # It went to the execution that was the current one, and has just been continued by another.
             if error.status is not WorkflowExecutionStatus.CONTINUED_AS_NEW:

@@ -47,7 +47,7 @@ from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread, ThreadStatus
 from agentvisor.host.blob_shelf import CORRUPT, TOO_LARGE, UNAVAILABLE, BlobShelf, part_of
-from agentvisor.host.codec.reading import check_readable
+from agentvisor.host.codec.reading import answered, check_readable
 from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.external.places import folder_of
 from agentvisor.host.external.storage import ExternalStorage, Patience
@@ -598,7 +598,8 @@ class Threads:
         failed: Exception | None = None
         for attempt in range(_UPDATE_TRIES):
             try:
-                return await self._update_once(thread_id, name, argument, update_id, start)
+                call = self._update_once(thread_id, name, argument, update_id, start)
+                return await answered(self._client, thread_id, call)
             except WorkflowUpdateFailedError as error:
                 if not was_dropped(error.cause):
                     raise refusal(error.cause) from error

@@ -25,7 +25,7 @@ from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
 from agentvisor.host.codec.client import of_workflow
-from agentvisor.host.codec.reading import check_readable
+from agentvisor.host.codec.reading import answered, check_readable
 from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.reads import Place, lay_over, place
@@ -175,13 +175,14 @@ class ThreadReader:
         handle = self._client.get_workflow_handle(thread_id)
         for attempt in range(_TRIES):
             try:
-                return await handle.query(
+                query = handle.query(
                     name,
                     argument,
                     result_type=bytes,
                     reject_condition=QueryRejectCondition.NOT_OPEN,
                     rpc_timeout=_RPC_TIMEOUT,
                 )
+                return await answered(self._client, thread_id, query)
             except WorkflowQueryRejectedError as error:
                 # Deleted: what Temporal has not removed yet would answer as it stood, and whoever waits for a run of it
                 # would wait on. Or it went to the execution that another has just continued.

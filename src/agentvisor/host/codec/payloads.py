@@ -39,6 +39,7 @@ _LEVEL = 1
 _COMPRESS_FROM = 400
 """Bytes below which compressing saves nothing worth its time."""
 _OFF_LOOP = 256 * 1024
+"""Bytes from which the event loop does not wait for it."""
 _Arguments = ParamSpec("_Arguments")
 _NOT_A_MESSAGE = b"\xffdamaged"
 """No message of ours, nor of anybody's: protobuf has no field that begins so."""
@@ -124,11 +125,15 @@ def sealed(payload: Payload, key: Key, place: Place) -> Payload:
     return Payload(metadata=metadata, data=data)
 
 
-def opened(payload: Payload, keyring: Keyring, place: Place | None) -> Payload:
-    """An encrypted payload, as it was; None takes it from the place that it names. `Sealed`, `Corrupt`."""
-    named = payload.metadata.get(_PLACE, b"")
-    says = Place.decoded(named)
-    if place is not None and says != place:
+def named_place(payload: Payload) -> Place:
+    """Where an encrypted payload says that it belongs: true, once it decrypts. `Corrupt`."""
+    return Place.decoded(payload.metadata.get(_PLACE, b""))
+
+
+def opened(payload: Payload, keyring: Keyring, place: Place) -> Payload:
+    """The payload that was encrypted for this place. `Sealed`, `Corrupt`."""
+    says = named_place(payload)
+    if says != place:
         raise Corrupt(f"{place} holds a payload that was written for {says}: somebody has moved it")
     key_id = payload.metadata.get(_KEY_ID, b"").decode(errors="replace")
     try:

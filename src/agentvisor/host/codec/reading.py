@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from datetime import timedelta
+from typing import TypeVar
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
@@ -13,6 +16,10 @@ from temporalio.service import RPCError
 from agentvisor.host.codec.client import of_workflow
 
 _TIMEOUT = timedelta(seconds=10)
+_SOON = 1.0
+"""Seconds after which a workflow that is well has answered."""
+
+Result = TypeVar("Result")
 
 
 async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionStartedEventAttributes) -> bytes:
@@ -20,6 +27,20 @@ async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionS
     argument: list[object] = await of_workflow(client, workflow_id).decode(started.input.payloads, [bytes])
     state = argument[0] if argument else b""
     return state if isinstance(state, bytes) else b""
+
+
+async def answered(client: Client, workflow_id: str, call: Awaitable[Result]) -> Result:
+    """What a workflow answers to a query or an update; before Temporal gives up, why it cannot: see `check_readable`."""
+    asked = asyncio.ensure_future(call)
+    try:
+        done, _ = await asyncio.wait([asked], timeout=_SOON)
+        if not done:
+            await check_readable(client, workflow_id)
+        return await asked
+    finally:
+        if not asked.done():
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
 
 
 async def check_readable(client: Client, workflow_id: str) -> None:

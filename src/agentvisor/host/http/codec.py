@@ -19,8 +19,7 @@ from temporalio.api.common.v1 import Payload, Payloads
 
 from agentvisor.core.errors import AgentVisorError, Corrupt, InvalidInput
 from agentvisor.host.codec.keyring import Keyring
-from agentvisor.host.codec.payloads import ENCODING, opened
-from agentvisor.host.codec.places import named_place
+from agentvisor.host.codec.payloads import ENCODING, named_place, opened
 from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.services import Served, Services
 
