@@ -30,7 +30,7 @@ async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionS
 
 
 async def answered(client: Client, workflow_id: str, call: Awaitable[Result]) -> Result:
-    """What a workflow answers to a query or an update; before Temporal gives up, why it cannot: see `check_readable`."""
+    """What a workflow answers to a query or an update; where that takes long, why it cannot: see `check_readable`."""
     asked = asyncio.ensure_future(call)
     try:
         done, _ = await asyncio.wait([asked], timeout=_SOON)

@@ -40,8 +40,11 @@ async def look(services: Served, request: Request) -> Response:
 async def decode(services: Served, request: Request) -> JsonResponse:
     """Decrypt payloads, each for the place that it names; what cannot be decrypted says so in its place."""
     _require_key(services, request)
+    body = await request.json()
     try:
-        asked = ParseDict(cast("dict[str, object]", await request.json()), Payloads(), ignore_unknown_fields=True)
+        if not isinstance(body, dict):
+            raise TypeError(f"it is a {type(body).__name__}")
+        asked = ParseDict(cast("dict[str, object]", body), Payloads(), ignore_unknown_fields=True)
     except (ParseError, TypeError, AttributeError) as error:
         raise InvalidInput(f'the body is not `{{"payloads": [...]}}` of Temporal: {error}') from error
     namespace = request.headers.get("x-namespace")
