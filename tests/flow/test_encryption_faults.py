@@ -8,7 +8,7 @@ import pytest
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
-from temporalio.client import Client
+from temporalio.client import Client, ScheduleActionStartWorkflow
 from temporalio.common import RawValue
 from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.encryption import encryption
@@ -18,10 +18,14 @@ from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 from tests.support.writing import numbers, put
 
+from agentvisor.core.crons import Cron
 from agentvisor.core.errors import Corrupt, Sealed, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import RunStatus
+from agentvisor.core.shelf import ShelfSettings
 from agentvisor.host.codec.payloads import ENCODING
+from agentvisor.host.crons import Crons
+from agentvisor.host.shelves import ShelfDefaults, Shelves
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads_migrate import Migration, migrate_all
 
@@ -71,6 +75,15 @@ async def payloads_of(client: Client, thread_id: ThreadId) -> list[Payload]:
         found += event.workflow_execution_signaled_event_attributes.input.payloads
         found += event.workflow_execution_started_event_attributes.input.payloads
     return found
+
+
+async def made_cron(client: Client, task_queue: str) -> str:
+    """A cron's schedule; its id."""
+    settings = ShelfDefaults(task_queue, ShelfSettings(), 10)
+    crons = Crons(client, Shelves(client, settings), task_queue)
+    cron = Cron(cron_id="c", owner="", assistant_id="a", thread_id=None, schedule="0 0 1 1 *")
+    await client.create_schedule(crons._place("c"), crons._schedule(cron))
+    return crons._place("c")
 
 
 async def signalled(client: Client, thread_id: ThreadId, payload: Payload) -> None:
@@ -178,6 +191,7 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests()) as host:
         thread_id = await ran(host)
         await host.threads.update_metadata(thread_id, {"color": "red"})
+        schedule = await made_cron(host.client, name)
     required, lenient = encryption("k"), encryption("k", required=False)
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         with pytest.raises(Sealed, match=rf"{thread_id}.*not encrypted.*migrate --all"):
@@ -185,8 +199,11 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=lenient) as host:
         await ran(host, thread_id)
         outcomes = await migrate_all(host.client, everything=True)
-        assert outcomes[Migration.ASKED] == 1
+        assert outcomes == {Migration.ASKED: 1, Migration.REWRITTEN: 1}
         await until_compacted(host.threads, thread_id)
+        action = (await host.client.get_schedule_handle(schedule).describe()).schedule.action
+        assert isinstance(action, ScheduleActionStartWorkflow)
+        assert [one.metadata["encoding"] for one in action.args] == [ENCODING]
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         assert numbers(await whole(host.threads, thread_id)) == {1}
         await ran(host, thread_id)

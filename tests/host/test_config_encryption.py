@@ -33,6 +33,14 @@ def test_a_key_stands_in_the_file_in_one_beside_it_or_in_a_variable(tmp_path: Pa
     assert writing.id == "c"
 
 
+def test_the_index_key_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "index").write_text(INDEX)
+    given = {"keys": [{"id": "a", "key": key("a")}], "index_key_file": "index"}
+    assert (
+        loaded(tmp_path, given).encryption.index_secret() == loaded(tmp_path, settings("a")).encryption.index_secret()
+    )
+
+
 def test_keys_come_by_variables_too(tmp_path: Path) -> None:
     environ = {
         "AGENTVISOR_ENCRYPTION_KEYS": f'[{{"id": "a", "key": "{key("a")}"}}]',
@@ -48,8 +56,11 @@ def test_keys_come_by_variables_too(tmp_path: Path) -> None:
         ({"keys": [{"id": "a", "key": "no base64!"}]}, "no key in base64: `agentvisor encryption-key new`"),
         ({"keys": [{"id": "a"}]}, "'a' needs one of key, file and env"),
         ({"keys": [{"id": "a b", "key": key("a")}]}, "pattern"),
-        ({"keys": [{"id": "a", "env": "NOT_SET"}], "index_key": INDEX}, "NOT_SET, of key 'a', is not set"),
-        ({"keys": [{"id": "a", "file": "none"}], "index_key": INDEX}, "none, of key 'a', cannot be read"),
+        (
+            {"keys": [{"id": "a", "env": "NOT_SET"}], "index_key": INDEX},
+            "'a': environment variable NOT_SET is not set",
+        ),
+        ({"keys": [{"id": "a", "file": "none"}], "index_key": INDEX}, "none cannot be read"),
         ({"keys": [{"id": "a", "key": key("a")}]}, "without encryption.index_key"),
         (settings("a", key="b"), "encryption.key 'b' is none of encryption.keys: a"),
         (settings("a", "a"), "same id"),

@@ -90,6 +90,7 @@ class EncryptionConfig(Section):
         description="Key of those hashes, 32 bytes in base64. It stays when the others change: a search finds only "
         "what was written with it.",
     )
+    index_key_file: Path | None = Field(default=None, description="Or a file that holds it, relative to this one.")
     codec_key: SecretStr | None = Field(
         default=None,
         min_length=16,
@@ -111,7 +112,9 @@ class EncryptionConfig(Section):
             raise ValueError(f"encryption.required without encryption.keys: add a key, {_HOW}")
         if self.codec_key is not None and not self.keys:
             raise ValueError("encryption.codec_key without encryption.keys: there is nothing to decrypt with")
-        if self.keys and self.search == "hashed" and self.index_key is None:
+        if self.index_key is not None and self.index_key_file is not None:
+            raise ValueError("encryption.index_key and encryption.index_key_file: leave out one of them")
+        if self.keys and self.search == "hashed" and self.index_key is None and self.index_key_file is None:
             raise ValueError(
                 f"encryption.keys without encryption.index_key: add one ({_HOW}), by which metadata and owners are "
                 "found, or set encryption.search to off"
@@ -129,27 +132,35 @@ class EncryptionConfig(Section):
 
 def looked_up(config: EncryptionConfig, base: Path, environ: Mapping[str, str]) -> EncryptionConfig:
     """With every key read from where it is; ValueError, which shows none."""
-    if not config.keys:
-        return config
-    return config.model_copy(update={"keys": [_looked_up(one, base, environ) for one in config.keys]})
+    found: dict[str, object] = {"keys": [_looked_up(one, base, environ) for one in config.keys]}
+    if config.index_key_file is not None:
+        what = "encryption.index_key_file"
+        found["index_key"] = _checked(_in_file(base / config.index_key_file.expanduser(), what), what)
+    return config.model_copy(update=found)
 
 
 def _looked_up(one: EncryptionKeyConfig, base: Path, environ: Mapping[str, str]) -> EncryptionKeyConfig:
+    what = f"encryption.keys: key {one.id!r}"
     if one.file is not None:
-        file = base / one.file.expanduser()
-        try:
-            text = file.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"encryption.keys: {file}, of key {one.id!r}, cannot be read: {error}") from error
-        where = str(file)
-    elif one.env is not None:
-        text, where = environ.get(one.env, ""), f"environment variable {one.env}"
-        if not text:
-            raise ValueError(f"encryption.keys: {where}, of key {one.id!r}, is not set")
-    else:
+        return EncryptionKeyConfig(id=one.id, key=_checked(_in_file(base / one.file.expanduser(), what), what))
+    if one.env is None:
         return one
+    text = environ.get(one.env, "")
+    if not text:
+        raise ValueError(f"{what}: environment variable {one.env} is not set")
+    return EncryptionKeyConfig(id=one.id, key=_checked(text, f"{what}, environment variable {one.env}"))
+
+
+def _in_file(file: Path, what: str) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{what}: {file} cannot be read: {error}") from error
+
+
+def _checked(text: str, what: str) -> SecretStr:
     try:
         decoded_key(text)
     except ValueError as error:
-        raise ValueError(f"encryption.keys: {where}, of key {one.id!r}: {error}") from error
-    return EncryptionKeyConfig(id=one.id, key=SecretStr(text.strip()))
+        raise ValueError(f"{what}: {error}") from error
+    return SecretStr(text.strip())

@@ -24,6 +24,7 @@ from temporalio.client import (
     ScheduleUpdate,
     ScheduleUpdateInput,
 )
+from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.cron_schedule import CronSchedule
@@ -33,6 +34,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName
 from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.payloads import ENCODING
 from agentvisor.host.codec.places import CRON_PREFIX
 from agentvisor.host.shelves import Shelves
 from agentvisor.host.workflow.cron import CRON_WORKFLOW
@@ -96,7 +98,12 @@ class Crons:
 
     async def _owner_in(self, place: str, memo: Memo) -> Owner:
         kept = memo.fields.get(_OWNER)
-        return EVERYONE if kept is None else Owner(str((await of_workflow(self._client, place).decode([kept]))[0]))
+        if kept is None:
+            return EVERYONE
+        # One of before there were keys stays as it is: it tells where to look for crons, and nothing of them.
+        plain = kept.metadata.get("encoding") != ENCODING
+        converter = DataConverter.default if plain else of_workflow(self._client, place)
+        return Owner(str((await converter.decode([kept]))[0]))
 
     # --- writes ----------------------------------------------------------------------------------------------------
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import cast
 
-from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.common.v1 import Payload, WorkflowExecution
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    Client,
+    ScheduleActionStartWorkflow,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Corrupt, Sealed
 from agentvisor.core.shelf import SHELF_VERSION
 from agentvisor.core.thread import STATE_VERSION
+from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.places import CRON_PREFIX
 from agentvisor.host.codec.reading import state_in
 from agentvisor.host.workflow.shelf import SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import WORKFLOW
@@ -32,6 +42,7 @@ class Migration(Enum):
     NEWER = "of a newer version: upgrade this program"
     GONE = "deleted meanwhile"
     SEALED = "cannot be read here: give this program the keys, and required: false for what is not encrypted"
+    REWRITTEN = "crons: their schedules are written anew"
     DAMAGED = "damaged: nothing can read it any more, delete it"
     SILENT = "no host answered for it: is one running?"
 
@@ -60,7 +71,32 @@ async def migrate_all(client: Client, *, everything: bool) -> Counter[Migration]
     for kind in _KINDS:
         async for workflow_id, run_id in _open(client, kind):
             outcomes[await _migrate(client, kind, workflow_id, run_id, everything=everything)] += 1
+    if everything:
+        async for one in await client.list_schedules():
+            if one.id.startswith(CRON_PREFIX):
+                outcomes[await _rewrite(client, one.id)] += 1
     return outcomes
+
+
+async def _rewrite(client: Client, schedule_id: str) -> Migration:
+    """What a schedule hands to the workflows that it starts is encrypted as this program encrypts."""
+
+    async def anew(found: ScheduleUpdateInput) -> ScheduleUpdate:
+        schedule = found.description.schedule
+        if isinstance(schedule.action, ScheduleActionStartWorkflow):
+            given = cast("Sequence[Payload]", schedule.action.args)
+            schedule.action.args = await of_workflow(client, schedule_id).decode(given, [bytes] * len(given))
+        return ScheduleUpdate(schedule)
+
+    try:
+        await client.get_schedule_handle(schedule_id).update(anew, rpc_timeout=_TIMEOUT)
+    except RPCError as error:
+        return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
+    except Sealed:
+        return Migration.SEALED
+    except Corrupt:
+        return Migration.DAMAGED
+    return Migration.REWRITTEN
 
 
 async def _open(client: Client, kind: _Kind) -> AsyncGenerator[tuple[str, str]]:
