@@ -29,7 +29,7 @@ class ThreadSearch:
     task_queue: str
     """Threads of other deployments on the same Temporal are not ours to answer for."""
     owner: Owner
-    terms: SearchTerms = SearchTerms()
+    terms: SearchTerms
     """How owners and metadata stand in the index."""
 
     async def search(

@@ -5,21 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import json
-from typing import cast
 
 from fastapi import APIRouter
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from temporalio.api.common.v1 import Payload, Payloads
 
-from agentvisor.core.errors import AgentVisorError, Corrupt, InvalidInput
-from agentvisor.host.codec.keyring import Keyring
-from agentvisor.host.codec.payloads import ENCODING, named_place, opened
+from agentvisor.host.codec.shown import shown
 from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.services import Served, Services
 
@@ -40,29 +34,8 @@ async def look(services: Served, request: Request) -> Response:
 async def decode(services: Served, request: Request) -> JsonResponse:
     """Decrypt payloads, each for the place that it names; what cannot be decrypted says so in its place."""
     _require_key(services, request)
-    body = await request.json()
-    try:
-        if not isinstance(body, dict):
-            raise TypeError(f"it is a {type(body).__name__}")
-        asked = ParseDict(cast("dict[str, object]", body), Payloads(), ignore_unknown_fields=True)
-    except (ParseError, TypeError, AttributeError) as error:
-        raise InvalidInput(f'the body is not `{{"payloads": [...]}}` of Temporal: {error}') from error
-    namespace = request.headers.get("x-namespace")
-    payloads = [_shown(one, services.keyring, namespace) for one in asked.payloads]
-    return JsonResponse(MessageToDict(Payloads(payloads=payloads)))
-
-
-def _shown(payload: Payload, keyring: Keyring, namespace: str | None) -> Payload:
-    if payload.metadata.get("encoding") != ENCODING:
-        return payload
-    try:
-        place = named_place(payload)
-        if namespace is not None and place.namespace != namespace:
-            raise Corrupt(f"this was written for {place}, and is looked at in namespace {namespace}")
-        return opened(payload, keyring, place)
-    except AgentVisorError as error:
-        text = json.dumps(f"AgentVisor cannot decrypt this: {error.message}").encode()
-        return Payload(metadata={"encoding": b"json/plain"}, data=text)
+    found = shown(await request.json(), services.keyring, request.headers.get("x-namespace"))
+    return JsonResponse(found)
 
 
 def _require_key(services: Services, request: Request) -> None:
