@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, cast
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
 from agentvisor.host.config_auth import Origins
 from agentvisor.host.config_section import Section
@@ -119,9 +119,14 @@ class EncryptionConfig(Section):
                 f"encryption.keys without encryption.index_key: add one ({_HOW}), by which metadata and owners are "
                 "found, or set encryption.search to off"
             )
-        if self.index_key is not None:
-            decoded_key(self.index_key.get_secret_value())
         return self
+
+    @field_validator("index_key")
+    @classmethod
+    def _is_a_key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None:
+            decoded_key(key.get_secret_value())
+        return key
 
     def index_secret(self) -> bytes:
         """The bytes of the index key."""
