@@ -235,8 +235,8 @@ async def test_a_key_is_rotated_under_load_and_nothing_is_lost(temporal_process:
             temporal_process.address, name, name=label, knobs=knobs, guests=scripts, encryption=encryption(*keys)
         )
 
-    async with host("both", "old", "new") as both:
-        async with host("only-old", "old", "new"):
+    async with host("stays", "old", "new") as both:
+        async with host("goes", "old", "new"):
             runs = [await both.start_run(thread, "agent") for thread in threads]
 
             async def half() -> bool:
