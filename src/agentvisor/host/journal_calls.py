@@ -53,6 +53,7 @@ class JournalCalls:
     def __init__(self, client: Client, thread_id: ThreadId, *, heartbeat_timeout: timedelta) -> None:
         self._client = client
         self._thread_id = thread_id
+        self._converter = of_workflow(client, thread_id)
         # An answer that is lost must leave time for another heartbeat.
         self._timeout = max(_TIMEOUT_LEAST, min(_TIMEOUT, heartbeat_timeout / 3))
 
@@ -101,7 +102,7 @@ class JournalCalls:
         shown = "encrypted" if encrypts(self._client) else error_type
         failure = Failure()
         raised = ApplicationError(message, close, type=shown, non_retryable=True)
-        await of_workflow(self._client, self._thread_id).encode_failure(raised, failure)
+        await self._converter.encode_failure(raised, failure)
         failure.source = "AgentVisor"
         request = RespondActivityTaskFailedRequest(
             task_token=token, failure=failure, identity=self._client.identity, namespace=self._client.namespace
@@ -146,7 +147,7 @@ class JournalCalls:
         return Outcome.DONE
 
     async def _payloads(self, data: bytes) -> Payloads:
-        return Payloads(payloads=await of_workflow(self._client, self._thread_id).encode([data]))
+        return Payloads(payloads=await self._converter.encode([data]))
 
 
 def _outcome(error: RPCError) -> Outcome:
