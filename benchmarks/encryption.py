@@ -14,12 +14,18 @@ import shutil
 import statistics
 import tempfile
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from time import process_time
 
 from superstep import HERE, free_port, ours
+from temporalio.api.common.v1 import Payload
 
 from agentvisor.host.app import running_host
+from agentvisor.host.codec.keyring import Key, Keyring
+from agentvisor.host.codec.payloads import opened, sealed
+from agentvisor.host.codec.places import Place
 from agentvisor.host.config import load_config
 from agentvisor.host.temporal_client import client_of
 from agentvisor.host.temporal_server import EmbeddedTemporal
@@ -82,6 +88,29 @@ def main() -> None:
             f"{name:10s}{one['milliseconds']:8.2f} ms/step, x {ratio['milliseconds']:.2f};"
             f"{one['bytes'] / 1024:8.0f} KB of history, x {ratio['bytes']:.2f}"
         )
+    say_processor_time()
+
+
+def say_processor_time() -> None:
+    """Of encrypting and decrypting alone: it does not depend on what else the machine does."""
+    key, place = Key("k", os.urandom(32)), Place("default", "thread")
+    for size in (200, 2_000, 20_000, 200_000):
+        words = b"".join(os.urandom(12).hex().encode() + b" words of a message " for _ in range(size // 44 + 1))
+        plain = Payload(metadata={"encoding": b"binary/plain"}, data=words[:size])
+        there = sealed(plain, key, place)
+        times = [spent(lambda: sealed(plain, key, place)), spent(lambda: opened(there, Keyring([key]), place))]  # noqa: B023
+        print(
+            f"{size:7d} bytes: {times[0]:.3f} ms of processor time to encrypt, {times[1]:.3f} to decrypt; "
+            f"{there.ByteSize()} bytes are sent"
+        )
+
+
+def spent(work: Callable[[], object], times: int = 200) -> float:
+    work()
+    began = process_time()
+    for _ in range(times):
+        work()
+    return (process_time() - began) / times * 1_000
 
 
 if __name__ == "__main__":
