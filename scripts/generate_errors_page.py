@@ -45,6 +45,7 @@ WHAT_TO_DO = {
     "state_too_large": "Let a run drop what it does not need, or prune; the [ways out](limits.md#a-full-thread).",
     "thread_failed": "Read or export it, then delete it, or copy what is left.",
     "unavailable": "Try again after `Retry-After`; start what the message names.",
+    "sealed": "Give this host the key that the message names (encryption.keys), or ask a host that has it.",
     "storage_unavailable": "Try again; look at the object store, its address and its credentials.",
     "unknown_outcome": "Look at the other side, then answer; or give `once` a `reconcile`. [Effects](effects.md).",
     "incompatible_state": "Bring back the agent's code that wrote it, or begin on another thread.",

@@ -30,6 +30,7 @@ TEMPORAL_ROOMS = [
     "temporal_client",
     "checks",
     "capacity",
+    "codec",
     "peers",
     "beating",
     "cron_activity",

@@ -237,7 +237,7 @@ def test_the_search_finds_pages_without_a_server(opened: tuple[Page, list[str]])
     assert {url.partition(":")[0] for url in asked} <= {"file", "data", "blob", "about"}
 
 
-SOUND = r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[\w./@%~-]*)?(#[\w.-]+)?|http://localhost:\d+"
+SOUND = r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[\w./@%~-]*)?(#[\w.-]+)?|http://localhost:\d+(/\w+)*"
 EXTERNAL = re.compile(r"\]\((\w+:[^)\s]*)\)|<(https?:[^>\s]*)>")
 
 

@@ -16,6 +16,8 @@ from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Multitask, RunKind
 from agentvisor.core.thread import Settings, Thread
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.codec.client import data_converter_of, terms_of
+from agentvisor.host.config_encryption import EncryptionConfig
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import Guests
@@ -139,12 +141,15 @@ async def engine_host(
     guests: ScriptedGuests | None = None,
     role: Role = Role.ALL,
     external: ExternalStorage | None = None,
+    encryption: EncryptionConfig | None = None,
 ) -> AsyncGenerator[EngineHost]:
     """A host that polls `queue` while the context lasts."""
+    encryption = encryption or EncryptionConfig()
+    terms = terms_of(encryption)
     knobs = knobs or Knobs()
     guests = guests or ScriptedGuests()
     own_queue = f"{queue}:{name}"
-    client = await connect(address, "default")
+    client = await connect(address, "default", data_converter=data_converter_of(encryption))
     settings = Settings(
         knobs.compact_events,
         knobs.compact_bytes,
@@ -154,7 +159,8 @@ async def engine_host(
         knobs.compact_signals,
         knobs.compact_updates,
     )
-    threads = Threads(client, ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE), external)
+    defaults = ThreadDefaults(queue, knobs.pending_writes, settings, 1_500_000, MAX_VALUE)
+    threads = Threads(client, defaults, external, terms=terms)
     streams = RunStreams()
     services = AttemptServices(
         reader=ThreadReader(client),
@@ -187,7 +193,14 @@ async def engine_host(
     )
     if role is Role.ALL:
         polling = workers(
-            client, attempts, capacity, task_queue=queue, own_queue=own_queue, identity=name, stop_grace=0.2
+            client,
+            attempts,
+            capacity,
+            task_queue=queue,
+            own_queue=own_queue,
+            identity=name,
+            stop_grace=0.2,
+            terms=terms,
         )
     elif role is Role.WORKFLOWS:
         polling = _polling(

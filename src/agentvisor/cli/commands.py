@@ -13,6 +13,7 @@ from agentvisor.cli import (
     config,
     dev,
     doctor,
+    encryption_key,
     interrupts,
     keys,
     migrate,
@@ -46,6 +47,8 @@ app.add_typer(interrupts.app, name="interrupts")
 app.add_typer(agents.app, name="agents")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
+encryption_key.app.command("new")(told(encryption_key.new))
+app.add_typer(encryption_key.app, name="encryption-key")
 
 
 @app.command("demo")

@@ -18,6 +18,7 @@ from agentvisor.core.errors import (
     InvalidInput,
     NotFound,
     PermissionRefused,
+    Sealed,
     StateTooLarge,
     StorageUnavailable,
     ThreadFailed,
@@ -51,6 +52,7 @@ EXIT_CODES: dict[type[AgentVisorError], int] = {
     StateTooLarge: 6,
     Unavailable: 7,
     StorageUnavailable: 7,
+    Sealed: 7,
     Corrupt: 70,
     Internal: 70,
 }

@@ -94,6 +94,12 @@ class StorageUnavailable(AgentVisorError, ConnectionError):
     code = "storage_unavailable"
 
 
+class Sealed(AgentVisorError):
+    """It was encrypted with a key that this host does not have, or is not encrypted where this host requires that."""
+
+    code = "sealed"
+
+
 class UnknownOutcome(AgentVisorError):
     """It is not known whether an effect happened: the process that was about to do it ended before it could say."""
 
@@ -137,6 +143,7 @@ ERRORS: dict[str, type[AgentVisorError]] = {
         ThreadFailed,
         Unavailable,
         StorageUnavailable,
+        Sealed,
         UnknownOutcome,
         IncompatibleState,
         Corrupt,

@@ -26,6 +26,8 @@ from agentvisor.core.thread import Settings
 from agentvisor.host.assistants import AssistantDefaults, Assistants
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.codec.client import keyring_of, terms_of
+from agentvisor.host.codec.objects import ObjectCipher
 from agentvisor.host.config import Config
 from agentvisor.host.cron_activity import CronActivities
 from agentvisor.host.crons import Crons
@@ -124,10 +126,11 @@ async def running_host(
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
     task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
     own_queue = queue_of(task_queue, host_id)
-    external = open_external(config.storage)
+    keyring, terms = keyring_of(config.encryption), terms_of(config.encryption)
+    external = open_external(config.storage, ObjectCipher(keyring, client.namespace))
     shelves = Shelves(client, _shelf_defaults(config))
     crons = Crons(client, shelves, task_queue)
-    threads = Threads(client, _defaults(config), external, crons.forget_thread)
+    threads = Threads(client, _defaults(config), external, crons.forget_thread, terms)
     items = Items(shelves, _item_limits(config))
     streams = RunStreams()
     peers = Peers(client, task_queue, host_id)
@@ -176,6 +179,7 @@ async def running_host(
             own_queue=own_queue,
             identity=identity_of(host_id, _address(config, client)),
             stop_grace=stop_grace,
+            terms=terms,
         )
         stop_taking = await stack.enter_async_context(polling)
         sessions = Sessions(

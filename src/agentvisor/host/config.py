@@ -7,6 +7,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from agentvisor.host.config_complaints import complaints
+from agentvisor.host.config_encryption import looked_up
 from agentvisor.host.config_error import ConfigError
 from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.config_origin import Origin
@@ -118,7 +119,18 @@ def _placed(config: Config, environ: Mapping[str, str]) -> Config:
     if keys is not None:
         jwt = http.jwt.model_copy(update={"jwks_file": base / keys.expanduser()})
         http = http.model_copy(update={"jwt": jwt})
-    return config.model_copy(update={"agents": agents, "dev": dev, "http": http, "temporal": _placed_temporal(config)})
+    try:
+        encryption = looked_up(config.encryption, base, environ)
+    except ValueError as error:
+        raise ConfigError(str(error), key="encryption.keys") from error
+    placed = {
+        "agents": agents,
+        "dev": dev,
+        "http": http,
+        "temporal": _placed_temporal(config),
+        "encryption": encryption,
+    }
+    return config.model_copy(update=placed)
 
 
 def _placed_temporal(config: Config) -> TemporalConfig:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from agentvisor.host.config_auth import is_loopback
+from agentvisor.host.config_encryption import EncryptionConfig
 from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
 from agentvisor.host.config_telemetry import LogConfig, TelemetryConfig
@@ -316,6 +317,7 @@ class Config(Section):
     guest: GuestConfig = Field(default_factory=GuestConfig)
     storage: StorageConfig = Field(default_factory=StorageConfig)
     store: StoreConfig = Field(default_factory=StoreConfig)
+    encryption: EncryptionConfig = Field(default_factory=EncryptionConfig)
     dev: DevConfig = Field(default_factory=DevConfig)
     log: LogConfig = Field(default_factory=LogConfig)
     telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from time import time
 
+from temporalio.api.common.v1 import Memo
 from temporalio.client import (
     Client,
     Schedule,
@@ -23,6 +24,7 @@ from temporalio.client import (
     ScheduleUpdate,
     ScheduleUpdateInput,
 )
+from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.cron_schedule import CronSchedule
@@ -31,6 +33,9 @@ from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, Unavailabl
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName
+from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.payloads import ENCODING
+from agentvisor.host.codec.places import CRON_PREFIX
 from agentvisor.host.shelves import Shelves
 from agentvisor.host.workflow.cron import CRON_WORKFLOW
 from agentvisor.host.workflow.expiring import upkeep_queue
@@ -74,7 +79,7 @@ class Crons:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return EVERYONE
             raise _unavailable(error) from error
-        return Owner(str(await schedule.memo_value(_OWNER, "")))
+        return await self._owner_in(schedule.id, schedule.raw_description.memo)
 
     async def all(self, caller: Owner) -> list[Cron]:
         """Every cron that the caller has; for the operator every owner's, as far as Temporal lists them yet."""
@@ -86,18 +91,32 @@ class Crons:
         try:
             async for one in await self._client.list_schedules():
                 if one.id.startswith(self._place("")):
-                    found.add(Owner(str(await one.memo_value(_OWNER, ""))))
+                    found.add(await self._owner_in(one.id, one.raw_entry.memo))
         except RPCError as error:
             raise _unavailable(error) from error
         return found
+
+    async def _owner_in(self, place: str, memo: Memo) -> Owner:
+        kept = memo.fields.get(_OWNER)
+        if kept is None:
+            return EVERYONE
+        # One of before there were keys stays as it is: it tells where to look for crons, and nothing of them.
+        plain = kept.metadata.get("encoding") != ENCODING
+        converter = DataConverter.default if plain else of_workflow(self._client, place)
+        return Owner(str((await converter.decode([kept]))[0]))
 
     # --- writes ----------------------------------------------------------------------------------------------------
 
     async def create(self, cron: Cron) -> Cron:
         """Keep a new one, and have it fired."""
+        place = self._place(cron.cron_id)
         try:
             await self._client.create_schedule(
-                self._place(cron.cron_id), self._schedule(cron), memo={_OWNER: cron.owner}, rpc_timeout=_TIMEOUT
+                place,
+                self._schedule(cron),
+                # The SDK does not say of what it encodes for a memo where it belongs.
+                memo={_OWNER: (await of_workflow(self._client, place).encode([cron.owner]))[0]},
+                rpc_timeout=_TIMEOUT,
             )
         except ScheduleAlreadyRunningError as error:
             raise Conflict(f"cron {cron.cron_id} exists already", cron_id=cron.cron_id) from error
@@ -187,7 +206,7 @@ class Crons:
     # --- Temporal --------------------------------------------------------------------------------------------------
 
     def _place(self, cron_id: str) -> str:
-        return f"agentvisor-cron:{self._task_queue}:{cron_id}"
+        return f"{CRON_PREFIX}{self._task_queue}:{cron_id}"
 
     def _handle(self, cron_id: str):
         return self._client.get_schedule_handle(self._place(cron_id))

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payloads, WorkflowExecution
-from temporalio.api.failure.v1 import ApplicationFailureInfo, Failure
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflowservice.v1 import (
     RecordActivityTaskHeartbeatRequest,
     RespondActivityTaskCanceledRequest,
@@ -19,9 +19,12 @@ from temporalio.api.workflowservice.v1 import (
 )
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.common import QueryRejectCondition
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from agentvisor.core.errors import Corrupt, Sealed
 from agentvisor.core.ids import AttemptId, ThreadId
+from agentvisor.host.codec.client import encrypts, of_workflow
 from agentvisor.protocol.v1 import thread_pb2
 
 
@@ -50,6 +53,7 @@ class JournalCalls:
     def __init__(self, client: Client, thread_id: ThreadId, *, heartbeat_timeout: timedelta) -> None:
         self._client = client
         self._thread_id = thread_id
+        self._converter = of_workflow(client, thread_id)
         # An answer that is lost must leave time for another heartbeat.
         self._timeout = max(_TIMEOUT_LEAST, min(_TIMEOUT, heartbeat_timeout / 3))
 
@@ -94,13 +98,12 @@ class JournalCalls:
 
     async def fail(self, token: bytes, close: bytes, error_type: str, message: str) -> Outcome:
         """As a failed activity, so that Temporal's UI shows it as one; the report travels in the details."""
-        failure = Failure(
-            message=message,
-            source="AgentVisor",
-            application_failure_info=ApplicationFailureInfo(
-                type=error_type, non_retryable=True, details=await self._payloads(close)
-            ),
-        )
+        # The name of an exception is the agent's own as well, and nothing encrypts it here; the report has it.
+        shown = "encrypted" if encrypts(self._client) else error_type
+        failure = Failure()
+        raised = ApplicationError(message, close, type=shown, non_retryable=True)
+        await self._converter.encode_failure(raised, failure)
+        failure.source = "AgentVisor"
         request = RespondActivityTaskFailedRequest(
             task_token=token, failure=failure, identity=self._client.identity, namespace=self._client.namespace
         )
@@ -130,7 +133,7 @@ class JournalCalls:
             if error.status is WorkflowExecutionStatus.CONTINUED_AS_NEW:
                 return None
             return thread_pb2.ReadAttemptReply(current=False)
-        except WorkflowQueryFailedError:
+        except (WorkflowQueryFailedError, Sealed, Corrupt):
             return None
         except RPCError as error:
             return thread_pb2.ReadAttemptReply(current=False) if _outcome(error) is Outcome.GONE else None
@@ -144,7 +147,7 @@ class JournalCalls:
         return Outcome.DONE
 
     async def _payloads(self, data: bytes) -> Payloads:
-        return Payloads(payloads=await self._client.data_converter.encode([data]))
+        return Payloads(payloads=await self._converter.encode([data]))
 
 
 def _outcome(error: RPCError) -> Outcome:

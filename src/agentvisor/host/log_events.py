@@ -33,6 +33,9 @@ _EVENTS = {
     "temporal_not_started": LogEvent("warning", "The embedded Temporal server did not start; it is tried again."),
     "temporal_restarted": LogEvent("warning", "The embedded Temporal server is back."),
     "temporal_killed": LogEvent("warning", "The embedded Temporal server did not stop in time."),
+    "payload_refused": LogEvent(
+        "error", "What Temporal gave for `workflow` was damaged, or belongs elsewhere (`error`): it does not count."
+    ),
     # --- threads in files ---
     "export_cut": LogEvent("warning", "The export of a thread ended before the thread did: `text` says why."),
     "export_failed": LogEvent("error", "The export of a thread ended by a fault of this host."),

@@ -21,6 +21,7 @@ from temporalio.common import QueryRejectCondition, TypedSearchAttributes, Workf
 from temporalio.service import RPCError, RPCStatusCode
 
 from agentvisor.core.errors import Internal, NotFound, Unavailable
+from agentvisor.host.codec.reading import answered, check_readable
 from agentvisor.host.workflow.refusals import refusal, was_dropped
 
 _TIMEOUT = timedelta(seconds=10)
@@ -53,7 +54,7 @@ class Calls:
     """Updates and queries to the workflows of one kind: all of them are waited for equally long.
 
     `NotFound` where there is no such workflow, or it has ended; `Unavailable` where Temporal, or a worker, does not
-    answer in that time.
+    answer in that time; `Sealed` and `Corrupt` where what they hold cannot be decrypted.
     """
 
     client: Client
@@ -75,7 +76,8 @@ class Calls:
         failed: Exception | None = None
         async for _ in _tries(self.update_patience):
             try:
-                return await self._update_once(workflow_id, name, argument, update_id, start)
+                call = self._update_once(workflow_id, name, argument, update_id, start)
+                return await answered(self.client, workflow_id, call)
             except WorkflowUpdateFailedError as error:
                 if not was_dropped(error.cause):
                     raise refusal(error.cause) from error
@@ -90,6 +92,7 @@ class Calls:
                 if error.status in _HOPELESS:
                     raise self._silent(workflow_id, name, error) from error
                 failed = error
+            await check_readable(self.client, workflow_id)
         raise self._silent(workflow_id, name, failed) from failed
 
     async def _update_once(
@@ -119,13 +122,14 @@ class Calls:
         failed: Exception | None = None
         async for _ in _tries(self.query_patience):
             try:
-                return await handle.query(
+                query = handle.query(
                     name,
                     argument,
                     result_type=bytes,
                     rpc_timeout=_TIMEOUT,
                     reject_condition=QueryRejectCondition.NOT_OPEN,
                 )
+                return await answered(self.client, workflow_id, query)
             except WorkflowQueryRejectedError as error:
                 # Deleted: what Temporal has not removed yet would answer as it stood, and whoever waits for a change
                 # of it would wait on. Or it went to the execution that another has just continued.
@@ -133,12 +137,14 @@ class Calls:
                     raise self._missing(workflow_id) from error
                 failed = error
             except WorkflowQueryFailedError as error:
+                await check_readable(self.client, workflow_id)
                 raise Internal(f"{self.kind} {workflow_id} could not answer {name}: {error.message}") from error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     raise self._missing(workflow_id) from error
                 if error.status in _HOPELESS:
                     raise self._silent(workflow_id, name, error) from error
+                await check_readable(self.client, workflow_id)
                 failed = error
         raise self._silent(workflow_id, name, failed) from failed
 

@@ -11,6 +11,7 @@ from temporalio.converter import DataConverter
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import PayloadLimitsConfig
 
+from agentvisor.host.codec.client import data_converter_of
 from agentvisor.host.config import Config
 from agentvisor.host.temporal_client_address import DEFAULT_ADDRESS, Connection, connection_of, embedded, is_named
 from agentvisor.host.temporal_client_errors import no_answer, not_connected
@@ -31,7 +32,8 @@ async def client_of(config: Config, *, address: str | None = None) -> Client:
     """
     _hear_core()
     namespace = config.temporal.namespace
-    return await connected(connection_of(config) if address is None else embedded(address, namespace))
+    connection = connection_of(config) if address is None else embedded(address, namespace)
+    return await connected(connection, data_converter=data_converter_of(config.encryption))
 
 
 async def client_beside(config: Config) -> Client:

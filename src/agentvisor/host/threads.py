@@ -24,6 +24,7 @@ from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread, ThreadStatus
 from agentvisor.host.blob_shelf import BlobShelf
+from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.external.storage import ExternalStorage, Patience
 from agentvisor.host.run_waits import RunWaits, no_run
 from agentvisor.host.temporal_calls import Start, thread_calls
@@ -61,12 +62,17 @@ class Threads:
         defaults: ThreadDefaults,
         external: ExternalStorage | None = None,
         forget: Forget = nothing_beside,
+        terms: SearchTerms | None = None,
     ) -> None:
-        """`forget`: removes what belongs to a thread and is kept beside it, before the thread itself."""
+        """`forget`: removes what belongs to a thread and is kept beside it, before the thread itself.
+
+        `terms`: how owners and metadata stand in Temporal's index; as they are, where nothing is said.
+        """
         self._client = client
         self._defaults = defaults
         self._external = external
         self._forget = forget
+        self._terms = terms or SearchTerms()
         self._calls = thread_calls(client)
         self._waits = RunWaits()
         self._bind(EVERYONE)
@@ -86,7 +92,7 @@ class Threads:
         self._owner, self._reader = owner, ThreadReader(self._client, owner)
         self._values = ThreadValues(self._reader, self._external, self._defaults.max_value)
         self._new = NewThreads(self._client, self._defaults, self._values, owner)
-        self._search = ThreadSearch(self._client, self._defaults.task_queue, owner)
+        self._search = ThreadSearch(self._client, self._defaults.task_queue, owner, self._terms)
 
     @property
     def external(self) -> ExternalStorage | None:

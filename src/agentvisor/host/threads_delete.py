@@ -16,9 +16,10 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Unavailable
+from agentvisor.core.errors import Corrupt, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
+from agentvisor.host.codec.reading import state_in
 from agentvisor.host.external.places import home_of, incarnation_in
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.threads_read import unavailable
@@ -168,7 +169,7 @@ async def _chain(client: Client, thread_id: ThreadId, run_id: str) -> list[_Exec
         if not events:
             return [*chain, _Execution(at, at, "", "")]
         started = events[0].workflow_execution_started_event_attributes
-        state = await _state(client, started)
+        state = await _state(client, thread_id, started)
         incarnation = "" if state is None else incarnation_of(state)
         owner = "" if state is None else state.owner
         chain.append(_Execution(at, started.first_execution_run_id, incarnation, owner))
@@ -195,12 +196,15 @@ async def _last(client: Client, thread_id: ThreadId, run_id: str) -> str:
         at = following
 
 
-async def _state(client: Client, started: WorkflowExecutionStartedEventAttributes) -> thread_pb2.Thread | None:
+async def _state(
+    client: Client, thread_id: ThreadId, started: WorkflowExecutionStartedEventAttributes
+) -> thread_pb2.Thread | None:
     """Of the thread, what an execution began with."""
-    argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
-    if not argument or not isinstance(argument[0], bytes):
-        return None
-    return thread_pb2.Thread.FromString(argument[0])
+    try:
+        state = await state_in(client, thread_id, started)
+    except Corrupt:
+        return None  # whose it was nobody can tell: the operator may delete it all the same
+    return thread_pb2.Thread.FromString(state) if state else None
 
 
 async def _ignoring_gone(call: object) -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import cast
 
-from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.common.v1 import Payload, WorkflowExecution
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    Client,
+    ScheduleActionStartWorkflow,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.service import RPCError, RPCStatusCode
 
+from agentvisor.core.errors import Corrupt, Sealed
 from agentvisor.core.shelf import SHELF_VERSION
 from agentvisor.core.thread import STATE_VERSION
+from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.places import CRON_PREFIX
+from agentvisor.host.codec.reading import state_in
 from agentvisor.host.workflow.shelf import SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.v1 import items_pb2, thread_pb2
@@ -29,6 +41,9 @@ class Migration(Enum):
     PRESENT = "on this version already"
     NEWER = "of a newer version: upgrade this program"
     GONE = "deleted meanwhile"
+    SEALED = "cannot be read here: give this program the keys, and required: false for what is not encrypted"
+    REWRITTEN = "crons: their schedules are written anew"
+    DAMAGED = "damaged: nothing can read it any more, delete it"
     SILENT = "no host answered for it: is one running?"
 
 
@@ -59,7 +74,32 @@ async def migrate_all(
         async for workflow_id, run_id in _open(client, kind):
             outcomes[await _migrate(client, kind, workflow_id, run_id, everything=everything)] += 1
             done(1)
+    if everything:
+        async for one in await client.list_schedules():
+            if one.id.startswith(CRON_PREFIX):
+                outcomes[await _rewrite(client, one.id)] += 1
     return outcomes
+
+
+async def _rewrite(client: Client, schedule_id: str) -> Migration:
+    """What a schedule hands to the workflows that it starts is encrypted as this program encrypts."""
+
+    async def anew(found: ScheduleUpdateInput) -> ScheduleUpdate:
+        schedule = found.description.schedule
+        if isinstance(schedule.action, ScheduleActionStartWorkflow):
+            given = cast("Sequence[Payload]", schedule.action.args)
+            schedule.action.args = await of_workflow(client, schedule_id).decode(given, [bytes] * len(given))
+        return ScheduleUpdate(schedule)
+
+    try:
+        await client.get_schedule_handle(schedule_id).update(anew, rpc_timeout=_TIMEOUT)
+    except RPCError as error:
+        return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
+    except Sealed:
+        return Migration.SEALED
+    except Corrupt:
+        return Migration.DAMAGED
+    return Migration.REWRITTEN
 
 
 async def _open(client: Client, kind: _Kind) -> AsyncGenerator[tuple[str, str]]:
@@ -80,6 +120,10 @@ async def _migrate(client: Client, kind: _Kind, workflow_id: str, run_id: str, *
         )
     except RPCError as error:
         return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
+    except Sealed:
+        return Migration.SEALED
+    except Corrupt:
+        return Migration.DAMAGED
     except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError):
         return Migration.SILENT
     return Migration.ASKED
@@ -94,6 +138,4 @@ async def _state(client: Client, workflow_id: str, run_id: str) -> bytes:
     )
     reply = await client.workflow_service.get_workflow_execution_history(request, retry=True, timeout=_TIMEOUT)
     started = reply.history.events[0].workflow_execution_started_event_attributes
-    argument: list[object] = await client.data_converter.decode(started.input.payloads, [bytes])
-    state = argument[0] if argument else b""
-    return state if isinstance(state, bytes) else b""
+    return await state_in(client, workflow_id, started)

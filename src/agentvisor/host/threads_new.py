@@ -18,7 +18,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.owners import Owner
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread
-from agentvisor.host.external.places import Names, folder_of
+from agentvisor.host.external.places import folder_of
 from agentvisor.host.temporal_calls import Start
 from agentvisor.host.threads_read import unavailable
 from agentvisor.host.threads_values import ThreadValues
@@ -117,13 +117,14 @@ class NewThreads:
 
     async def _own_objects(self, thread: Thread) -> None:
         """Give a copy objects of its own: neither thread's deletion harms the other."""
-        names = Names(folder_of(thread.thread_id, thread.incarnation))
+        folder, names = folder_of(thread.thread_id, thread.incarnation), None
         shelf = self.values.shelf_of(thread.store)
         for blob in [blob for blob in thread.store.blobs.values() if blob.is_external]:
             if self.values.external is None:
                 raise StorageUnavailable(
                     "the thread to copy has values in external storage: set storage.url on this host"
                 )
+            names = names or self.values.external.names(folder)
             thread.store.blobs[blob.key] = await self.values.external.copied(blob, names.new(blob.key), shelf.verify)
 
     async def _create(self, thread: Thread) -> None:

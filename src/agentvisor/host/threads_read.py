@@ -22,6 +22,7 @@ from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
+from agentvisor.host.codec.client import of_workflow
 from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.host.temporal_calls import thread_calls
 from agentvisor.protocol.convert import blob_from_message, operations_from
@@ -181,9 +182,8 @@ class ThreadReader:
         for pending in description.pending_activities:
             if not pending.heartbeat_details.payloads:
                 continue
-            details: list[object] = await self._client.data_converter.decode(
-                pending.heartbeat_details.payloads, [bytes]
-            )
+            converter = of_workflow(self._client, description.workflow_execution_info.execution.workflow_id)
+            details: list[object] = await converter.decode(pending.heartbeat_details.payloads, [bytes])
             if details and isinstance(details[0], bytes):
                 try:
                     return journal_pb2.Log.FromString(details[0])

@@ -15,6 +15,7 @@ from agentvisor.core.errors import InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, keyword
 from agentvisor.core.thread import ThreadStatus
+from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.reads import KEYWORDS, metadata_term
 
@@ -30,6 +31,8 @@ class ThreadSearch:
     task_queue: str
     """Threads of other deployments on the same Temporal are not ours to answer for."""
     owner: Owner
+    terms: SearchTerms
+    """How owners and metadata stand in the index."""
 
     async def search(
         self,
@@ -54,7 +57,7 @@ class ThreadSearch:
             terms.append(f"WorkflowId IN ({', '.join(repr(str(one)) for one in ids) or repr('')})")
         if len(metadata) > KEYWORDS:
             raise InvalidInput(f"{len(metadata)} metadata keys: {KEYWORDS} can be searched at most", field="metadata")
-        terms += [f"AgentVisorMetadata = '{_term(key, value)}'" for key, value in metadata.items()]
+        terms += [self.terms.asked("AgentVisorMetadata", _term(key, value)) for key, value in metadata.items()]
         return [one for one, _ in await self._listed(terms, limit + offset)][offset:]
 
     async def interrupted(self, until: datetime | None, limit: int) -> list[tuple[ThreadId, datetime]]:
@@ -82,7 +85,7 @@ class ThreadSearch:
         queue = _plain(self.task_queue)
         terms = [f"WorkflowType = '{WORKFLOW}'", "ExecutionStatus = 'Running'", f"TaskQueue = '{queue}'"]
         if self.owner != EVERYONE:
-            terms.append(f"AgentVisorOwner = '{keyword(self.owner)}'")
+            terms.append(self.terms.asked("AgentVisorOwner", keyword(self.owner)))
         return terms
 
     async def _listed(self, terms: Sequence[str], limit: int) -> list[tuple[ThreadId, datetime]]:

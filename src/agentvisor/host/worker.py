@@ -11,6 +11,8 @@ from temporalio.worker import FixedSizeSlotSupplier, PollerBehaviorSimpleMaximum
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
+from agentvisor.host.codec.client import for_workers, indexing
+from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.counts import count_workflow
 from agentvisor.host.erasing import Eraser
 from agentvisor.host.logs import log_workflow
@@ -51,7 +53,7 @@ async def shelf_worker(client: Client, eraser: Eraser, *, task_queue: str) -> As
     end where a host drains.
     """
     worker = Worker(
-        client,
+        for_workers(client),
         task_queue=task_queue,
         workflows=[ShelfWorkflow],
         activities=[eraser.erase],
@@ -78,11 +80,12 @@ async def workers(
     own_queue: str,
     identity: str,
     stop_grace: float,
+    terms: SearchTerms | None = None,
 ) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Poll while the context lasts; yields what stops taking runs and threads, and goes on with the host's own queue.
 
     Runs that are alive may need that: a compaction gives their tokens back to this host alone. By its identity, other
-    hosts find this one (peers.py).
+    hosts find this one (peers.py). `terms`: how threads write owners and metadata into Temporal's index.
     """
     count_into(count_workflow)
     note_into(log_workflow)
@@ -93,10 +96,11 @@ async def workers(
         nexus_supplier=FixedSizeSlotSupplier(1),
     )
     shared = Worker(
-        client,
+        for_workers(client),
         task_queue=task_queue,
         workflows=[ThreadWorkflow],
         activities=[attempts.run],
+        interceptors=indexing(terms or SearchTerms()),
         identity=identity,
         workflow_runner=workflow_runner(),
         tuner=tuner,
@@ -105,7 +109,7 @@ async def workers(
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
     own = Worker(
-        client,
+        for_workers(client),
         task_queue=own_queue,
         activities=[attempts.run],
         identity=identity,
@@ -124,7 +128,7 @@ async def telling(
 ) -> AsyncGenerator[None]:
     """Take notices of runs' ends for webhooks while the context lasts; one that is cut off is taken by another host."""
     worker = Worker(
-        client,
+        for_workers(client),
         task_queue=webhook_queue(task_queue),
         activities=[tell],
         max_concurrent_activities=_WEBHOOKS,
@@ -146,7 +150,7 @@ async def upkeep(
 ) -> AsyncGenerator[None]:
     """Take what nobody waits for, threads whose time is over and crons, while the context lasts."""
     worker = Worker(
-        client,
+        for_workers(client),
         task_queue=upkeep_queue(task_queue),
         activities=activities,
         workflows=workflows,

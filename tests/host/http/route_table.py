@@ -86,6 +86,9 @@ TABLE: dict[str, Row] = {
     "GET /ok": hosts(nobody=200),
     "GET /info": hosts(),
     "GET /metrics": hosts(stranger=403),
+    # Only encryption.codec_key opens them, and it is not set there.
+    "GET /codec": hosts(status=404, stranger=404, nobody=404),
+    "POST /codec/decode": hosts(lambda _: {"payloads": []}, status=404, stranger=404, nobody=404),
     "GET /openapi.json": hosts(),
     "GET /docs": hosts(),
     "GET /docs/oauth2-redirect": hosts(),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from agentvisor.core.errors import NotFound, Unavailable
 from agentvisor.core.ids import AttemptId, ThreadId
 from agentvisor.core.records import Blob
-from agentvisor.host.external.places import Names, folder_of, home_of, incarnation_in
+from agentvisor.host.external.places import folder_of, home_of, incarnation_in
 from agentvisor.host.external.storage import ExternalStorage, Verify
 
 _TIDY_EVERY = 30.0
@@ -65,7 +65,7 @@ class AttemptObjects:
         self._has_ended = has_ended
         self._home = home_of(thread_id)
         self._folder = folder_of(thread_id, incarnation)
-        self._names = Names(self._folder)
+        self._names = storage.names(self._folder)
         self._written: dict[str, int | None] = {}
         """Paths that this attempt wrote, with the number of the operation that names each, once it is logged."""
         self._seen: set[str] = set()

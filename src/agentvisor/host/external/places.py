@@ -41,15 +41,18 @@ def _parts(name: str) -> str:
 class Names:
     """Paths in one thread's folder, that no other attempt gives."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, suffix: str = "") -> None:
+        """`suffix`: of encrypted objects, whose names do not tell their content's hash either."""
         self._folder = folder
+        self._suffix = suffix
         self._mark = token_hex(8)
         self._count = 0
 
     def new(self, key: BlobKey) -> str:
         """A path for one upload of a value."""
         self._count += 1
-        return f"{self._folder}{key.hex()}.{self._mark}.{self._count}"
+        name = token_hex(16) if self._suffix else key.hex()
+        return f"{self._folder}{name}.{self._mark}.{self._count}{self._suffix}"
 
     def gave(self, path: str) -> bool:
         """Whether the path is one of these."""

@@ -9,9 +9,12 @@ from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, StorageUnavailable
+from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, Sealed, StorageUnavailable
 from agentvisor.core.records import Blob
+from agentvisor.host.codec import objects
+from agentvisor.host.codec.objects import ObjectCipher
 from agentvisor.host.external.backend import Backend, first_line, shown
+from agentvisor.host.external.places import Names
 from agentvisor.host.external.room import Room
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
@@ -46,8 +49,17 @@ class Patience:
 class ExternalStorage:
     """A backend, with patience: `StorageUnavailable` once it has not answered for `retry_for` seconds."""
 
-    def __init__(self, backend: Backend, url: str, *, retry_for: float, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        url: str,
+        *,
+        retry_for: float,
+        patience: Patience | None = None,
+        cipher: ObjectCipher | None = None,
+    ) -> None:
         self._backend = backend
+        self._cipher = cipher
         self._retry_for = retry_for if patience is None else min(retry_for, patience.seconds)
         self._patience = patience
         self.url = shown(url)
@@ -56,25 +68,63 @@ class ExternalStorage:
 
     def within(self, patience: Patience) -> ExternalStorage:
         """The same store for reads that wait no longer than that."""
-        return ExternalStorage(self._backend, self.url, retry_for=self._retry_for, patience=patience)
+        return ExternalStorage(
+            self._backend, self.url, retry_for=self._retry_for, patience=patience, cipher=self._cipher
+        )
+
+    def names(self, folder: str) -> Names:
+        """Paths for new objects in a thread's folder: encrypted ones, where this host encrypts."""
+        encrypts = self._cipher is not None and self._cipher.encrypts
+        return Names(folder, objects.SUFFIX if encrypts else "")
 
     async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
         """Store an object durably. `what` names it in errors: a channel, a write, of which thread."""
-        await self._patiently(lambda: self._backend.put(path, data), f"{what} could not be written", given_up)
+        stored = data
+        if path.endswith(objects.SUFFIX):
+            stored = await asyncio.to_thread(self._ciphering(path).sealed, path, data)
+        await self._patiently(lambda: self._backend.put(path, stored), f"{what} could not be written", given_up)
 
     async def read(self, blob: Blob, start: int = 0, length: int | None = None) -> bytes:
-        """A part of a blob's data; all of it by default. `Corrupt` where the object is gone or too short."""
+        """A part of a blob's data; all of it by default. `Corrupt` where the object is gone, too short or damaged."""
         length = blob.stored_size - start if length is None else length
-        path, what = blob.location, f"value {blob.key.hex()[:16]} ({blob.location})"
+        what = f"value {blob.key.hex()[:16]} ({blob.location})"
         try:
-            data = await self._patiently(
-                lambda: self._backend.get(path, start, length), f"{what} could not be read", reading=True
-            )
+            if blob.location.endswith(objects.SUFFIX):
+                return await self._deciphered(blob, start, length, what)
+            data = await self._got(blob.location, start, length, what)
         except _Gone as gone:
             raise Corrupt(f"{what} is gone from external storage {self.url}") from gone
         if len(data) != length:
             raise Corrupt(f"{what} is damaged in external storage {self.url}: it is too short")
         return data
+
+    async def _got(self, path: str, start: int, length: int, what: str) -> bytes:
+        return await self._patiently(
+            lambda: self._backend.get(path, start, length), f"{what} could not be read", reading=True
+        )
+
+    async def _deciphered(self, blob: Blob, start: int, length: int, what: str) -> bytes:
+        path, size = blob.location, blob.stored_size
+        cipher, span = self._ciphering(path), objects.span(start, length, size)
+        if span.first == 0:
+            got = await self._got(path, 0, span.start + span.length, what)
+            head, pieces = got[: objects.HEAD], got[objects.HEAD :]
+        else:
+            head = await self._got(path, 0, objects.HEAD, what)
+            pieces = await self._got(path, span.start, span.length, what)
+        plain = await asyncio.to_thread(cipher.opened, path, head, pieces, span.first, size)
+        skipped = start - span.first * objects.PIECE
+        data = plain[skipped : skipped + length]
+        if len(data) != length:
+            raise Corrupt(f"{what} is damaged in external storage {self.url}: it is too short")
+        return data
+
+    def _ciphering(self, path: str) -> ObjectCipher:
+        if self._cipher is None:
+            raise Sealed(
+                f"{path} is encrypted, and this host has no encryption.keys: add those of the host that wrote it"
+            )
+        return self._cipher
 
     async def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; those that are gone already are no error."""

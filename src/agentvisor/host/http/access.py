@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentvisor.core.errors import PermissionRefused, Unavailable
 from agentvisor.core.owners import EVERYONE
 from agentvisor.host.callers import Callers
+from agentvisor.host.http import codec
 from agentvisor.host.http.errors import error_response, refusal, refuse
 from agentvisor.host.http.json import JsonResponse
 from agentvisor.host.http.services import OWNER_IN_SCOPE
@@ -25,8 +26,8 @@ TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.co
 
 LOOPBACK_ORIGIN = r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?"
 
-_OPEN = ("/ok",)
-"""Health checks carry no key."""
+_OPEN = ("/ok", *codec.PATHS)
+"""Health checks carry no key, and what decrypts for Temporal's UI has one of its own."""
 
 
 class Access:

@@ -11,11 +11,13 @@ from starlette.middleware.cors import CORSMiddleware
 
 from agentvisor.host.assistants import Assistants
 from agentvisor.host.callers import Callers
+from agentvisor.host.codec.client import keyring_of
 from agentvisor.host.config import Config
 from agentvisor.host.crons import Crons
 from agentvisor.host.http import (
     agent_protocol,
     assistants_graph,
+    codec,
     crons,
     errors,
     event_protocol,
@@ -113,6 +115,7 @@ def create_app(
         news=news or ThreadNews(),
         describe=describe,
         tracing=tracing,
+        keyring=keyring_of(config.encryption),
     )
 
     @asynccontextmanager
@@ -132,6 +135,7 @@ def create_app(
     routes = (
         meta,
         metrics,
+        codec,
         assistant_routes,
         assistants_graph,
         threads,
@@ -177,4 +181,5 @@ def _guard(app: FastAPI, config: Config, callers: Callers) -> None:
         allow_private_network=True,
         expose_headers=_EXPOSED,
     )
+    app.add_middleware(codec.CodecPages, origins=config.encryption.codec_origins)
     app.add_middleware(Measured)

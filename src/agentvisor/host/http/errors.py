@@ -23,6 +23,7 @@ from agentvisor.core.errors import (
     InvalidInput,
     NotFound,
     PermissionRefused,
+    Sealed,
     StateTooLarge,
     StorageUnavailable,
     ThreadFailed,
@@ -53,6 +54,7 @@ STATUS: dict[type[AgentVisorError], int] = {
     StateTooLarge: 413,
     Unavailable: 503,
     StorageUnavailable: 503,
+    Sealed: 503,
     Corrupt: 424,
     Internal: 500,
 }

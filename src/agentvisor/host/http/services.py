@@ -19,6 +19,7 @@ from agentvisor.core.errors import AgentVisorError, Internal, PermissionRefused,
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.host.assistants import Assistants
+from agentvisor.host.codec.keyring import Keyring
 from agentvisor.host.config import Config
 from agentvisor.host.crons import Crons
 from agentvisor.host.http.stream_counts import StreamCounts
@@ -125,6 +126,8 @@ class Services:
     owner: Owner = EVERYONE
     """For whom the request acts; empty: for no owner in particular, who sees what all own."""
     tracing: Tracing = NO_TRACING
+    keyring: Keyring = field(default_factory=Keyring)
+    """What decrypts for Temporal's UI."""
     news: ThreadNews = field(default_factory=ThreadNews)
     """Says when a run begins on a thread."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.common import RetryPolicy, SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
@@ -27,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.expiring import sweep
+    from agentvisor.host.workflow.indexing import indexed
     from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.host.workflow.telling import tell
@@ -432,7 +433,10 @@ class ThreadWorkflow:
         if shown != self._shown:
             self._shown = shown
             named = [AGENT.value_set(agent)] if agent else []
-            owned = [OWNER.value_set(keyword(thread.owner))] if thread.owner else []
+            owned: list[SearchAttributeUpdate[str]] = []
+            if thread.owner:
+                owners = indexed(OWNER.name, [keyword(thread.owner)])
+                owned = [OWNER.value_set(one) for one in owners] or [OWNER.value_unset()]
             workflow.upsert_search_attributes(  # pyright: ignore[reportUnknownMemberType] - Temporal's own signature
-                [STATUS.value_set(status), METADATA.value_set(metadata), *named, *owned]
+                [STATUS.value_set(status), METADATA.value_set(indexed(METADATA.name, metadata)), *named, *owned]
             )

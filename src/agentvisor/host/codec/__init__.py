@@ -1,0 +1,1 @@
+"""Encryption of all that Temporal and external storage see (docs/encryption.md)."""

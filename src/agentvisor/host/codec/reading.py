@@ -1,0 +1,56 @@
+"""Why a workflow does not answer: what it began with cannot be read here, and then its tasks cannot be done here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from agentvisor.host.codec.client import of_workflow
+
+_TIMEOUT = timedelta(seconds=10)
+_SOON = 1.0
+"""Seconds after which a workflow that is well has answered."""
+
+Result = TypeVar("Result")
+
+
+async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionStartedEventAttributes) -> bytes:
+    """What an execution began with; empty where it began with nothing. `Sealed`, `Corrupt`."""
+    argument: list[object] = await of_workflow(client, workflow_id).decode(started.input.payloads, [bytes])
+    state = argument[0] if argument else b""
+    return state if isinstance(state, bytes) else b""
+
+
+async def answered(client: Client, workflow_id: str, call: Awaitable[Result]) -> Result:
+    """What a workflow answers to a query or an update; where that takes long, why it cannot: see `check_readable`."""
+    asked = asyncio.ensure_future(call)
+    try:
+        done, _ = await asyncio.wait([asked], timeout=_SOON)
+        if not done:
+            await check_readable(client, workflow_id)
+        return await asked
+    finally:
+        if not asked.done():
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+
+
+async def check_readable(client: Client, workflow_id: str) -> None:
+    """Asked when a workflow did not answer: `Sealed` or `Corrupt` where this host could not do its tasks either."""
+    request = GetWorkflowExecutionHistoryRequest(
+        namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow_id), maximum_page_size=1
+    )
+    try:
+        reply = await client.workflow_service.get_workflow_execution_history(request, retry=False, timeout=_TIMEOUT)
+    except RPCError:
+        return  # whatever that is, it is said by what did not answer
+    if reply.history.events:
+        await state_in(client, workflow_id, reply.history.events[0].workflow_execution_started_event_attributes)
