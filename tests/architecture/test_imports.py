@@ -33,6 +33,8 @@ TEMPORAL_ROOMS = [
     "beating",
     "cron_activity",
     "crons",
+    "deployment",
+    "readiness",
     "expire_activity",
     "webhook_activity",
     "app",

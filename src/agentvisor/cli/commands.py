@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import dev, interrupts, keys, migrate, run, serve, threads, torture
+from agentvisor.cli import deployment, dev, interrupts, keys, migrate, run, serve, threads, torture
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -26,6 +26,9 @@ app.command("answer")(told(interrupts.answer))
 app.command("migrate")(told(migrate.migrate))
 app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")
+deployment.app.command("show")(told(deployment.show))
+deployment.app.command("promote")(told(deployment.promote))
+app.add_typer(deployment.app, name="deployment")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
 

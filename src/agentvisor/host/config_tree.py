@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from agentvisor.host.config_auth import is_loopback
+from agentvisor.host.config_deployment import DeploymentConfig
 from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
 from agentvisor.host.config_units import KIB, MIB, Duration, Size
@@ -129,6 +130,7 @@ class TemporalConfig(Section):
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )
     run_restart: RunRestartConfig = Field(default_factory=RunRestartConfig, description="Automatic restarts.")
+    deployment: DeploymentConfig = Field(default_factory=DeploymentConfig, description="Worker versioning.")
 
     @model_validator(mode="after")
     def _heartbeats_fit(self) -> Self:

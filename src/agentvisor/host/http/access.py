@@ -25,7 +25,7 @@ TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.co
 
 LOOPBACK_ORIGIN = r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?"
 
-_OPEN = ("/ok",)
+_OPEN = ("/ok", "/livez", "/readyz")
 """Health checks carry no key."""
 
 
