@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.deploy.compose import COMPOSE, NotGivenError, composed, example, filled
-from tests.deploy.files import BIN, DEPLOY, ROUTES, check_command, check_stop, config_of
+from tests.deploy.files import BIN, DEPLOY, ROUTES, check_command, check_stop, config_of, loaded
 
 from agentvisor.host.config_units import parse_duration
 
@@ -44,7 +44,7 @@ def test_every_variable_is_in_the_example_and_nothing_more() -> None:
 
 def test_what_is_published_is_published_on_loopback(services: dict[str, dict[str, Any]]) -> None:
     published = [port for one in services.values() for port in one.get("ports", [])]
-    assert len(published) == 3
+    assert len(published) == 4
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
@@ -58,6 +58,7 @@ def test_every_file_that_is_mounted_is_there_and_every_script_is_one(services: d
                 places[target] = DEPLOY / source
         files = [one["entrypoint"][-1]] if "entrypoint" in one else []
         files += [one["environment"][name] for name in one.get("environment", {}) if name.endswith("_FILE_PATH")]
+        files += [word.partition("=")[2] for word in one.get("command", []) if word.startswith("--config.file=")]
         for file in files:
             folder, _, name = file.rpartition("/")
             assert (places[folder] / name).is_file(), file
@@ -90,3 +91,15 @@ def test_a_host_starts_with_what_the_file_tells_it(services: dict[str, dict[str,
     # As many ports as hosts, and some more.
     first, last = host["ports"][0].split(":")[1].split("-")
     assert int(last) - int(first) >= 2
+
+
+def test_prometheus_asks_the_hosts_with_the_operators_key(services: dict[str, dict[str, Any]]) -> None:
+    asked = loaded("monitoring/prometheus.yaml")
+    (hosts,) = asked["scrape_configs"]
+    (found,) = hosts["dns_sd_configs"]
+    command = services["host"]["command"]
+    assert found["names"] == ["host"]
+    assert str(found["port"]) == command[command.index("--port") + 1]
+    _, _, name = hosts["authorization"]["credentials_file"].rpartition("/")
+    assert name in services["prometheus"]["secrets"]
+    assert composed(filled())["secrets"][name] == {"environment": "AGENTVISOR_OPERATOR_KEY"}
