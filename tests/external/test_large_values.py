@@ -206,7 +206,7 @@ async def test_what_is_shown_at_once_is_bounded(temporal: str, queue: str, place
     thread_id = new_thread()
     async with engine_host(temporal, queue, knobs=QUICK, external=place.storage()) as host:
         await outside(host, thread_id).put(0, {"a": noise(2 * MB, "a"), "b": noise(2 * MB, "b")})
-        host.threads._defaults = replace(host.threads._defaults, max_value=3 * MB)
+        host.threads._values = replace(host.threads._values, max_value=3 * MB)
         thread = await host.threads.get(thread_id)
         found = await host.threads.blobs(thread_id, list(thread.store.references))
         assert sorted(kind for kind, _ in found.values()) == [TOO_LARGE, "bytes"]

@@ -7,7 +7,7 @@ from tests.support.waiting import until
 
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName, ShelfSettings
 from agentvisor.host.shelf_places import workflow_id
-from agentvisor.host.temporal_calls import send_update
+from agentvisor.host.temporal_calls import shelf_calls
 
 NAMESPACE = ("recorded",)
 _QUICK = ShelfSettings(erase_after_ms=300, linger_ms=300, compact_updates=15)
@@ -30,7 +30,7 @@ async def shelf_compacted_in_each_way(temporal: str, deployment: str) -> None:
         before = await _current(host)
         await host.put([*NAMESPACE], "read", {"v": 1}, ttl_ms=60_000)
         await host.get([*NAMESPACE], "read")
-        await send_update(host.client, place(deployment), "compact", b"", update_id="compact")
+        await shelf_calls(host.client).update(place(deployment), "compact", b"", update_id="compact")
         await _until_another(host, before)
         await host.put([*NAMESPACE], "last", {"v": 1})
 

@@ -23,7 +23,7 @@ from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLar
 from agentvisor.core.item_namespaces import Labels
 from agentvisor.core.shelf import Change, ChangeKind, Item, Shelf, ShelfName, ShelfSettings
 from agentvisor.host.shelf_places import LABELS, keyword, keywords, workflow_id
-from agentvisor.host.temporal_calls import Start, ask, send_update
+from agentvisor.host.temporal_calls import Start, shelf_calls
 from agentvisor.host.workflow.shelf import CLOSING, SHELF_WORKFLOW
 from agentvisor.host.workflow.thread import METADATA
 from agentvisor.protocol.shelves import changes_to_messages, item_from_message, settings_to_message, shelf_to_message
@@ -71,6 +71,7 @@ class Shelves:
 
     def __init__(self, client: Client, defaults: ShelfDefaults) -> None:
         self._client = client
+        self._calls = shelf_calls(client)
         self._defaults = defaults
         self._changing: WeakValueDictionary[ShelfName, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -105,12 +106,12 @@ class Shelves:
     async def _change(self, name: ShelfName, argument: bytes, *, begins: bool) -> None:
         place, update_id = workflow_id(self._defaults.deployment, name), uuid4().hex
         try:
-            await send_update(self._client, place, "change", argument, update_id=update_id)
+            await self._calls.update(place, "change", argument, update_id=update_id)
         except NotFound:
             if not begins:
                 raise
             await self._announce(name)
-            await send_update(self._client, place, "change", argument, update_id=update_id, start=self._beginning(name))
+            await self._calls.update(place, "change", argument, update_id=update_id, start=self._beginning(name))
 
     async def _announce(self, name: ShelfName) -> None:
         if name.kind != ITEMS:
@@ -151,7 +152,7 @@ class Shelves:
         asked = items_pb2.ReadShelf(keys=keys, filter=filter_json, skip=skip, limit=limit, now_ms=now)
         place = workflow_id(self._defaults.deployment, name)
         try:
-            answer = await ask(self._client, place, "read", asked.SerializeToString())
+            answer = await self._calls.ask(place, "read", asked.SerializeToString())
         except NotFound:
             return Found()
         reply = items_pb2.ReadShelfReply.FromString(answer)

@@ -14,17 +14,16 @@ from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
-from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
-from temporalio.client import WorkflowExecutionStatus as ExecutionStatus
-from temporalio.common import QueryRejectCondition
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Internal, Unavailable
+from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, check_owner, missing_thread
 from agentvisor.core.records import Blob, DeleteForRuns, Prune
 from agentvisor.core.thread import Thread
 from agentvisor.host.external.attempt_objects import Outlines
+from agentvisor.host.temporal_calls import thread_calls
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.reads import Place, lay_over, place
 from agentvisor.protocol.threads import thread_from_message
@@ -33,6 +32,9 @@ from agentvisor.protocol.v1 import journal_pb2, thread_pb2
 _TRIES = 20
 _RPC_TIMEOUT = timedelta(seconds=10)
 _PAUSE = 0.02
+
+NO_RUN = "-"
+"""Names no run: every run comes without its input and output."""
 
 
 class Listed(NamedTuple):
@@ -51,6 +53,7 @@ class ThreadReader:
 
     def __init__(self, client: Client, caller: Owner = EVERYONE) -> None:
         self._client = client
+        self._calls = thread_calls(client)
         self._caller = caller
 
     async def read(self, thread_id: ThreadId, asked: thread_pb2.ReadThread) -> Thread:
@@ -169,31 +172,7 @@ class ThreadReader:
         raise _too_fast(thread_id)
 
     async def _query(self, thread_id: ThreadId, name: str, argument: bytes) -> bytes:
-        """A query; one that waits behind a workflow task is tried again (Temporal buffers one and refuses others)."""
-        handle = self._client.get_workflow_handle(thread_id)
-        for attempt in range(_TRIES):
-            try:
-                return await handle.query(
-                    name,
-                    argument,
-                    result_type=bytes,
-                    reject_condition=QueryRejectCondition.NOT_OPEN,
-                    rpc_timeout=_RPC_TIMEOUT,
-                )
-            except WorkflowQueryRejectedError as error:
-                # Deleted: what Temporal has not removed yet would answer as it stood, and whoever waits for a run of it
-                # would wait on. Or it went to the execution that another has just continued.
-                if error.status is not ExecutionStatus.CONTINUED_AS_NEW:
-                    raise missing_thread(thread_id) from error
-            except WorkflowQueryFailedError as error:
-                raise Internal(f"thread {thread_id} could not answer {name}: {error.message}") from error
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    raise missing_thread(thread_id) from error
-                if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED or attempt == _TRIES - 1:
-                    raise unavailable(thread_id, error) from error
-            await asyncio.sleep(_PAUSE * (attempt + 1))
-        raise Unavailable(f"thread {thread_id} is too busy to be read: try again")
+        return await self._calls.ask(thread_id, name, argument)
 
     async def _pending_log(self, thread_id: ThreadId) -> journal_pb2.Log | None:
         return await self._log_in(await self.describe(thread_id))
