@@ -10,7 +10,7 @@ from tests.deploy.files import BIN, DEPLOY, ROUTES, check_command, check_stop, c
 
 from agentvisor.host.config_units import parse_duration
 
-SECRETS = ("AGENTVISOR_OPERATOR_KEY", "AGENTVISOR_PEER_KEY", "POSTGRES_PASSWORD")
+SECRETS = ("AGENTVISOR_HTTP_OPERATOR_KEY", "AGENTVISOR_HTTP_PEER_KEY", "POSTGRES_PASSWORD")
 
 
 def checked(file: Path) -> subprocess.CompletedProcess[str]:
@@ -102,4 +102,4 @@ def test_prometheus_asks_the_hosts_with_the_operators_key(services: dict[str, di
     assert str(found["port"]) == command[command.index("--port") + 1]
     _, _, name = hosts["authorization"]["credentials_file"].rpartition("/")
     assert name in services["prometheus"]["secrets"]
-    assert composed(filled())["secrets"][name] == {"environment": "AGENTVISOR_OPERATOR_KEY"}
+    assert composed(filled())["secrets"][name] == {"environment": "AGENTVISOR_HTTP_OPERATOR_KEY"}

@@ -92,7 +92,7 @@ def test_what_the_pages_say_of_the_files_is_so() -> None:
     assert "at 8233" in page
     assert "127.0.0.1:8233:8080" in services["temporal-ui"]["ports"]
     assert services["host"]["stop_grace_period"].startswith("60s")
-    assert "${AGENTVISOR_AGENTS" in COMPOSE.read_text()
+    assert "${AGENTS_FOLDER" in COMPOSE.read_text()
     images = {services[name]["image"].partition(":")[2] for name in ("schema", "temporal", "namespace")}
     assert len(images) == 1
     check_command(services["host"]["command"])
