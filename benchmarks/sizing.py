@@ -1,6 +1,6 @@
 """What a host, a guest, a run and a thread cost: memory, processor, bytes in Temporal's database, events of history.
 
-    python benchmarks/sizing.py [--threads 300] [--live 20]
+    python benchmarks/sizing.py [--threads 600] [--live 20]
 
 One `agentvisor serve` with one LangGraph agent on a Temporal server of its own (the embedded one, on SQLite). Memory is
 the proportional share (PSS), so that what processes share counts once. docs/sizing.md is written from its output.
@@ -118,8 +118,8 @@ async def measure(folder: Path, threads: int, live: int) -> None:
         database = next(one for one in psutil.Process().children() if "temporal" in one.name())
         client = get_client(url=f"http://127.0.0.1:{port}", timeout=600)
         await memory(host, client, live)
-        await costs(host, database, client, temporal, data)
         await cache(host, client, threads)
+        await costs(host, database, client, temporal, data)
 
 
 async def memory(host: psutil.Process, client: LangGraphClient, live: int) -> None:
@@ -161,18 +161,18 @@ async def costs(
 
 
 async def cache(host: psutil.Process, client: LangGraphClient, threads: int) -> None:
-    print(f"\nthreads in memory: at most {CACHED} of a host's")
-    before = pss(host)
-    await runs(client, [f"cached-{n}" for n in range(CACHED)], 10, 8)
-    full = pss(host)
-    line(f"each of {CACHED} threads of 15 KB, in the host", (full - before) * 1024 / CACHED, "KiB")
-    await runs(client, [f"more-{n}" for n in range(threads)], 10, 8)
-    line(f"the host after {threads} more", pss(host), "MiB", f"   (before them {full:.1f})")
+    print(f"\nthe host's memory with threads of 15 KB, a run of 10 super-steps on each; it keeps {CACHED} of them")
+    done, before = 0, pss(host)
+    for count in (CACHED // 4, CACHED // 2, CACHED, threads):
+        await runs(client, [f"cached-{number}" for number in range(done, count)], 10, 8)
+        done = count
+        now = pss(host)
+        line(f"after {count} threads", now, "MiB", f"   {(now - before) * 1024 / count:.0f} KiB a thread")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=600)
     parser.add_argument("--live", type=int, default=20)
     given: Any = parser.parse_args()
     load = os.getloadavg()[0]

@@ -57,7 +57,8 @@ def test_a_command_names_what_is_there(block: Block, line: str) -> None:
         case "install":
             # What the unit reads is what is installed.
             unit = (ROOT / "deploy/systemd/agentvisor.service").read_text()
-            assert words[-1] in unit or words[-1].endswith("/agentvisor.service")
+            (place,) = option(words, "--target-directory") or words[-1:]
+            assert place in unit or place.endswith("/agentvisor.service")
         case _:
             assert program in SYSTEM, f"{block}: {line}"
 

@@ -34,24 +34,28 @@ def probed(host: HostProcess, path: str = "/readyz") -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
+def until_logged(host: HostProcess, event: str, times: int) -> None:
+    until(lambda: host.log.read_text().count(event) == times)
+
+
 def test_a_host_without_temporal_lives_and_is_not_ready_until_it_is_back(
     own_project: Project, temporal_process: TemporalProcess
 ) -> None:
     host = host_of(own_project)
     assert said(host) == dict.fromkeys(PROBES, 200)
     assert probed(host).returncode == 0
-    for lose, find in (
-        (temporal_process.kill, temporal_process.launch),
-        (temporal_process.freeze, temporal_process.thaw),
+    for times, lose, find in (
+        (1, temporal_process.kill, temporal_process.launch),
+        (2, temporal_process.freeze, temporal_process.thaw),
     ):
         lose()
         until(lambda: httpx.get(f"{host.url}/readyz").json() == {"ok": False, "reason": "temporal_unreachable"})
         assert said(host) == {"/livez": 200, "/readyz": 503, "/ok": 200, "/ok?check_db=1": 503}
         assert "temporal_unreachable" in probed(host).stderr
+        until_logged(host, "temporal_unreachable", times)
         find()
-        until(lambda: said(host) == dict.fromkeys(PROBES, 200))
-    logged = host.log.read_text()
-    assert (logged.count("temporal_unreachable"), logged.count("temporal_reachable")) == (2, 2)
+        until(lambda: said(host) == dict.fromkeys(PROBES, 200), seconds=60)
+        until_logged(host, "temporal_reachable", times)
 
 
 def test_a_host_that_drains_lives_and_is_not_ready_and_the_service_manager_knows(zygote_project: Project) -> None:

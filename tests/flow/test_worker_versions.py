@@ -149,7 +149,7 @@ def test_threads_move_to_a_version_when_it_is_made_current_and_back_and_its_host
         thread.on(second)
         first.tell(signal.SIGTERM)
         thread.tell("gate 40")
-        seconds_to_end(first)
+        seconds_to_end(first, 40)
         ended = thread.ended(run)
         assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "completed"]), thread.told()
         assert by_id(versions, ended["attempts"][-1]["host_id"]) is second

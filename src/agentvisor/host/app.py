@@ -136,6 +136,7 @@ async def running_host(
     deployment = worker_deployment(config.temporal.deployment)
     readiness = Readiness(
         client,
+        task_queue,
         silence=_seconds(config.temporal.heartbeat_timeout),
         version=deployment.version if deployment else None,
     )

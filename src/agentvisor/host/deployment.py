@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import TypeVar
 
-from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
+from temporalio.api.enums.v1 import TaskQueueType, WorkerDeploymentVersionStatus
+from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
     DescribeWorkerDeploymentRequest,
     DescribeWorkerDeploymentResponse,
     SetWorkerDeploymentCurrentVersionRequest,
@@ -23,6 +27,10 @@ from agentvisor.core.errors import InvalidInput, NotFound, Unavailable
 from agentvisor.host.config_deployment import DeploymentConfig
 
 _RPC_TIMEOUT = timedelta(seconds=10)
+_PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between tries while Temporal has too much to do."""
+
+_Answer = TypeVar("_Answer")
 
 UNVERSIONED = "unversioned"
 """In the place of a build id: hosts that have no version."""
@@ -85,18 +93,25 @@ async def versions(client: Client, name: str) -> Sequence[Version]:
     ]
 
 
-async def gets_work(client: Client, version: WorkerDeploymentVersion) -> bool:
-    """Whether this version is current or ramping.
+async def gets_work(client: Client, task_queue: str, version: WorkerDeploymentVersion) -> bool:
+    """Whether this version is current or ramping, as the queue has it.
+
+    The queue is asked, not the deployment: of one of those Temporal answers a few questions a second, whoever asks.
 
     Raises:
         RPCError: Temporal does not answer, or refuses to.
     """
-    reply = await _asked(client, version.deployment_name)
-    if reply is None:
-        return False
-    routing = reply.worker_deployment_info.routing_config
-    receiving = {routing.current_deployment_version.build_id, routing.ramping_deployment_version.build_id}
-    return version.build_id in receiving
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=task_queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    )
+    reply = await client.workflow_service.describe_task_queue(request, timeout=_RPC_TIMEOUT)
+    known = reply.versioning_info
+    return any(
+        (one.deployment_name, one.build_id) == (version.deployment_name, version.build_id)
+        for one in (known.current_deployment_version, known.ramping_deployment_version)
+    )
 
 
 async def promote(client: Client, name: str, build_id: str, *, percentage: float | None = None) -> None:
@@ -115,27 +130,8 @@ async def promote(client: Client, name: str, build_id: str, *, percentage: float
     if percentage is not None and not 0 <= percentage <= 100:
         raise InvalidInput(f"{percentage:g} is no percentage: give 0 to 100")
     build = "" if build_id == UNVERSIONED else build_id
-    service = client.workflow_service
     try:
-        if percentage is None:
-            await service.set_worker_deployment_current_version(
-                SetWorkerDeploymentCurrentVersionRequest(
-                    namespace=client.namespace, deployment_name=name, build_id=build, identity=client.identity
-                ),
-                timeout=_RPC_TIMEOUT,
-            )
-        else:
-            await service.set_worker_deployment_ramping_version(
-                SetWorkerDeploymentRampingVersionRequest(
-                    namespace=client.namespace,
-                    deployment_name=name,
-                    # Nothing is ramping any more where nothing goes to it.
-                    build_id=build if percentage else "",
-                    percentage=percentage,
-                    identity=client.identity,
-                ),
-                timeout=_RPC_TIMEOUT,
-            )
+        await _patiently(lambda: _promoted(client, name, build, percentage))
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise NotFound(
@@ -147,24 +143,55 @@ async def promote(client: Client, name: str, build_id: str, *, percentage: float
         raise _unavailable(error) from error
 
 
+async def _promoted(client: Client, name: str, build: str, percentage: float | None) -> None:
+    if percentage is None:
+        await client.workflow_service.set_worker_deployment_current_version(
+            SetWorkerDeploymentCurrentVersionRequest(
+                namespace=client.namespace, deployment_name=name, build_id=build, identity=client.identity
+            ),
+            timeout=_RPC_TIMEOUT,
+        )
+        return
+    await client.workflow_service.set_worker_deployment_ramping_version(
+        SetWorkerDeploymentRampingVersionRequest(
+            namespace=client.namespace,
+            deployment_name=name,
+            # Nothing is ramping any more where nothing goes to it.
+            build_id=build if percentage else "",
+            percentage=percentage,
+            identity=client.identity,
+        ),
+        timeout=_RPC_TIMEOUT,
+    )
+
+
+async def _patiently(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """Ask again for some seconds while Temporal has had too many questions of this deployment."""
+    for pause in _PAUSES:
+        try:
+            return await ask()
+        except RPCError as error:
+            if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED:
+                raise
+        await asyncio.sleep(pause)
+    return await ask()
+
+
 async def _described(client: Client, name: str) -> DescribeWorkerDeploymentResponse | None:
-    try:
-        return await _asked(client, name)
-    except RPCError as error:
-        raise _unavailable(error) from error
-
-
-async def _asked(client: Client, name: str) -> DescribeWorkerDeploymentResponse | None:
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=name)
     try:
-        return await client.workflow_service.describe_worker_deployment(request, timeout=_RPC_TIMEOUT)
+        return await _patiently(
+            lambda: client.workflow_service.describe_worker_deployment(request, timeout=_RPC_TIMEOUT)
+        )
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None  # no host of it has polled yet
-        raise
+        raise _unavailable(error) from error
 
 
 def _unavailable(error: RPCError) -> Unavailable:
+    if error.status is RPCStatusCode.RESOURCE_EXHAUSTED:
+        return Unavailable(f"Temporal has too many requests about this deployment: try again soon ({error.message})")
     return Unavailable(
         f"Temporal says nothing of Worker Deployments ({error.status.name}): {error.message}; they need a server of "
         "version 1.29.1 or newer, and an identity that may read and write them"

@@ -29,7 +29,7 @@ _OFTEN = 2.0
 _ANSWERED = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.RESOURCE_EXHAUSTED)
 """Refusals that only somebody who is there can give."""
 
-_NEVER_TOLD = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED)
+_NEVER_TOLD = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED)
 
 
 class NotReady(StrEnum):
@@ -46,6 +46,7 @@ class Readiness:
     def __init__(
         self,
         client: Client,
+        task_queue: str,
         *,
         silence: float,
         version: WorkerDeploymentVersion | None = None,
@@ -53,6 +54,7 @@ class Readiness:
     ) -> None:
         """`silence`: seconds without an answer, after which Temporal is out of reach; `version`: this host's."""
         self._client = client
+        self._task_queue = task_queue
         self._version = version
         self._clock = clock
         self._silence = silence
@@ -88,7 +90,9 @@ class Readiness:
     async def _ask(self) -> None:
         request = DescribeNamespaceRequest(namespace=self._client.namespace)
         try:
-            await self._client.workflow_service.describe_namespace(request, timeout=timedelta(seconds=self._silence))
+            await self._client.workflow_service.describe_namespace(
+                request, timeout=timedelta(seconds=self._silence / 2)
+            )
         except RPCError as error:
             if error.status not in _ANSWERED:
                 return
@@ -98,7 +102,7 @@ class Readiness:
 
     async def _gets_work(self, version: WorkerDeploymentVersion) -> bool:
         try:
-            return await gets_work(self._client, version)
+            return await gets_work(self._client, self._task_queue, version)
         except RPCError as error:
             # A host that may not ask would never be ready. Whatever else it is, it is asked again.
             if error.status not in _NEVER_TOLD:
