@@ -35,6 +35,8 @@ TEMPORAL_ROOMS = [
     "beating",
     "cron_activity",
     "crons",
+    "deployment",
+    "readiness",
     "expire_activity",
     "webhook_activity",
     "app",

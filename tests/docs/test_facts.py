@@ -118,3 +118,13 @@ def test_the_conformance_that_is_claimed_is_what_the_tests_hold() -> None:
     suite = sum(CAPABILITIES[capability] for capability in APPLIES - {DELTA_HISTORY})
     assert f"{sum(CAPABILITIES.values())} tests" in page
     assert f"In an agent, {suite - len(NEEDS_ANOTHER_THREAD)} of" in page
+
+
+def test_every_figure_of_the_sizing_page_was_measured() -> None:
+    page = (ROOT / "docs" / "sizing.md").read_text()
+    measured = "\n".join(file.read_text() for file in (ROOT / "docs" / "benchmarks").glob("*.txt"))
+    # The figures of its tables, with their units; what is multiplied from them stands in the text.
+    rows = [line for line in page.splitlines() if line.startswith("|") and not set(line) <= set("|- ")]
+    figures = re.findall(r"(\d+\.\d+) (?:MiB|ms|KB|events)|(\d+) (?:KiB|KB)", "\n".join(rows))
+    assert len(figures) > 10
+    assert [one for one in ("".join(pair) for pair in figures) if not re.search(rf"\b{one}\b", measured)] == []

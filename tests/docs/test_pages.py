@@ -12,9 +12,11 @@ pytestmark = [pytest.mark.flow, pytest.mark.timeout(300), pytest.mark.system("ba
 
 RUN_ELSEWHERE = {
     "docs/crewai.md": "tests/_crewai/test_page.py",
+    "docs/deployment.md": "tests/deploy/test_pages.py",
     "docs/external-storage.md": "tests/external/test_page.py",
     "docs/history-limits.md": "tests/flow/test_limit_pages.py",
     "docs/limits.md": "tests/flow/test_limit_pages.py",
+    "docs/upgrading.md": "tests/deploy/test_pages.py",
 }
 """Pages whose blocks need more than a shell (CrewAI, an object store, a thread near its limits), and who runs them."""
 

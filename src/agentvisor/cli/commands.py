@@ -11,6 +11,7 @@ from agentvisor import __version__
 from agentvisor.cli import (
     agents,
     config,
+    deployment,
     dev,
     doctor,
     encryption_key,
@@ -45,6 +46,9 @@ app.add_typer(threads.app, name="threads")
 app.add_typer(runs.app, name="runs")
 app.add_typer(interrupts.app, name="interrupts")
 app.add_typer(agents.app, name="agents")
+deployment.app.command("show")(told(deployment.show))
+deployment.app.command("promote")(told(deployment.promote))
+app.add_typer(deployment.app, name="deployment")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
 encryption_key.app.command("new")(told(encryption_key.new))

@@ -31,6 +31,7 @@ from agentvisor.host.codec.objects import ObjectCipher
 from agentvisor.host.config import Config
 from agentvisor.host.cron_activity import CronActivities
 from agentvisor.host.crons import Crons
+from agentvisor.host.deployment import worker_deployment
 from agentvisor.host.descriptions import Descriptions
 from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
@@ -54,6 +55,7 @@ from agentvisor.host.peer_credential import PeerCredential, peer_key
 from agentvisor.host.peer_feed import PeerFeed
 from agentvisor.host.peers import Peers, address_of, identity_of, queue_of
 from agentvisor.host.ports import Port, require_free
+from agentvisor.host.readiness import NotReady, Readiness
 from agentvisor.host.reload import reload_on_change
 from agentvisor.host.rpc.store_service import store_server
 from agentvisor.host.run_activity import Attempts
@@ -138,6 +140,13 @@ async def running_host(
     events = RunEvents(threads, streams, peers, feed)
     news = ThreadNews(threads.busy)
     limits = _limits(config)
+    deployment = worker_deployment(config.temporal.deployment)
+    readiness = Readiness(
+        client,
+        task_queue,
+        silence=_seconds(config.temporal.heartbeat_timeout),
+        version=deployment.version if deployment else None,
+    )
     _require_ports(config)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(taking_temporals())
@@ -169,7 +178,9 @@ async def running_host(
                     await _prewarm(guests, list(config.agents))
         attempts, capacity = _attempts(config, client, services, host_id)
         await stack.enter_async_context(
-            shelf_worker(client, Eraser(client, shelves), task_queue=_shelf_defaults(config).task_queue)
+            shelf_worker(
+                client, Eraser(client, shelves), task_queue=_shelf_defaults(config).task_queue, deployment=deployment
+            )
         )
         polling = workers(
             client,
@@ -180,6 +191,7 @@ async def running_host(
             identity=identity_of(host_id, _address(config, client)),
             stop_grace=stop_grace,
             terms=terms,
+            deployment=deployment,
         )
         stop_taking = await stack.enter_async_context(polling)
         sessions = Sessions(
@@ -211,20 +223,31 @@ async def running_host(
             version=__version__,
             grpc_address=grpc_address,
             stopping=drain.begun.is_set,
+            not_ready=lambda: NotReady.STOPPING if drain.asked or drain.begun.is_set() else readiness.reason(),
             news=news,
             describe=descriptions.describe,
             tracing=tracing,
         )
         webhooks = WebhookActivity(Webhooks(services_of(app)).tell)
-        await stack.enter_async_context(telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace))
+        await stack.enter_async_context(
+            telling(client, webhooks.run, task_queue=task_queue, stop_grace=stop_grace, deployment=deployment)
+        )
         of_host = services_of(app)
         expiring, cron_runs = ExpireActivity(of_host.threads.erase_expired, of_host.prune), CronRuns(of_host)
         of_crons = CronActivities(crons, cron_runs.start, cron_runs.release, tracing)
         activities = [expiring.run, of_crons.fire, of_crons.release]
         await stack.enter_async_context(
-            upkeep(client, activities, [CronWorkflow], task_queue=task_queue, stop_grace=stop_grace)
+            upkeep(
+                client,
+                activities,
+                [CronWorkflow],
+                task_queue=task_queue,
+                stop_grace=stop_grace,
+                deployment=deployment,
+            )
         )
         door = PeerDoor(app, streams, _credential(config), host_id, _address(config, client))
+        await stack.enter_async_context(readiness.watching())
         await stack.enter_async_context(serving(observed(door, tracing, config.log), config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
@@ -350,11 +373,17 @@ def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandb
     asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
 
 
-def run_serve(config: Config, *, ready: Callable[[str], None]) -> None:
-    """A host of a Temporal cluster, until SIGINT or SIGTERM; a second one ends the drain."""
+def run_serve(config: Config, *, ready: Callable[[str], None], stopping: Callable[[], None] = lambda: None) -> None:
+    """A host of a Temporal cluster, until SIGINT or SIGTERM; a second one ends the drain.
+
+    Args:
+        config: all of it.
+        ready: called with the host's URL once it takes runs and requests.
+        stopping: called once it was told to stop, before the drain.
+    """
     drain = Drain(_seconds(config.temporal.drain_timeout))
     measure_temporal(config.temporal.task_queue)
-    asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain))
+    asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain, stopping))
 
 
 async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox) -> None:
@@ -397,22 +426,25 @@ def _settle() -> None:
     gc.freeze()
 
 
-async def _until_signalled(work: Coroutine[None, None, None], drain: Drain) -> None:
+async def _until_signalled(
+    work: Coroutine[None, None, None], drain: Drain, stopping: Callable[[], None] = lambda: None
+) -> None:
     """Run until a signal asks for the end; a second one ends the drain, others change nothing."""
     loop = asyncio.get_running_loop()
     task = asyncio.create_task(work)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _stopper(task, drain))
+        loop.add_signal_handler(number, _stopper(task, drain, stopping))
     try:
         await task
     except asyncio.CancelledError:
         log.info("host_stopped")
 
 
-def _stopper(task: asyncio.Task[None], drain: Drain) -> Callable[[], None]:
+def _stopper(task: asyncio.Task[None], drain: Drain, stopping: Callable[[], None]) -> Callable[[], None]:
     def stop() -> None:
         if not drain.asked:
             drain.asked = True
+            stopping()
             task.cancel()
         else:
             drain.force()

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from agentvisor.host.config_auth import is_loopback
+from agentvisor.host.config_deployment import DeploymentConfig
 from agentvisor.host.config_encryption import EncryptionConfig
 from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
@@ -152,6 +153,7 @@ class TemporalConfig(Section):
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )
     run_restart: RunRestartConfig = Field(default_factory=RunRestartConfig, description="Automatic restarts.")
+    deployment: DeploymentConfig = Field(default_factory=DeploymentConfig, description="Worker versioning.")
 
     @property
     def is_elsewhere(self) -> bool:

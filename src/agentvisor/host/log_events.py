@@ -39,6 +39,16 @@ _EVENTS = {
     # --- threads in files ---
     "export_cut": LogEvent("warning", "The export of a thread ended before the thread did: `text` says why."),
     "export_failed": LogEvent("error", "The export of a thread ended by a fault of this host."),
+    "temporal_unreachable": LogEvent(
+        "warning", "Temporal has not answered for so many `seconds`: the host is not ready (/readyz)."
+    ),
+    "temporal_reachable": LogEvent("info", "Temporal answers again."),
+    "version_not_current": LogEvent(
+        "warning", "This host's version, `build_id` of `deployment`, gets no work: agentvisor deployment promote."
+    ),
+    "deployment_not_known": LogEvent(
+        "warning", "Temporal does not let this host ask whether its version is current (`reason`): taken for current."
+    ),
     # --- runs and attempts ---
     "run_accepted": LogEvent("info", "A run of `agent` is recorded, and will run whatever happens."),
     "agent_started": LogEvent("info", "The agent's process runs, as `pid`."),

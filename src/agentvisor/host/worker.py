@@ -7,7 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import FixedSizeSlotSupplier, PollerBehaviorSimpleMaximum, Worker, WorkerTuner
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    PollerBehaviorSimpleMaximum,
+    Worker,
+    WorkerDeploymentConfig,
+    WorkerTuner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from agentvisor.host.capacity import RunCapacity
@@ -46,7 +52,9 @@ _SHELF_TASKS = 20
 
 
 @asynccontextmanager
-async def shelf_worker(client: Client, eraser: Eraser, *, task_queue: str) -> AsyncGenerator[None]:
+async def shelf_worker(
+    client: Client, eraser: Eraser, *, task_queue: str, deployment: WorkerDeploymentConfig | None = None
+) -> AsyncGenerator[None]:
     """Serve shelves while the context lasts, on a queue of their own.
 
     They wait for no thread, and for no place among the runs that a host has at a time; and they are served until the
@@ -64,6 +72,7 @@ async def shelf_worker(client: Client, eraser: Eraser, *, task_queue: str) -> As
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(_SHELF_POLLERS),
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
         sticky_queue_schedule_to_start_timeout=_STICKY,
+        deployment_config=deployment,
     )
     _allow_long_steps(worker)
     async with worker:
@@ -81,11 +90,13 @@ async def workers(
     identity: str,
     stop_grace: float,
     terms: SearchTerms | None = None,
+    deployment: WorkerDeploymentConfig | None = None,
 ) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Poll while the context lasts; yields what stops taking runs and threads, and goes on with the host's own queue.
 
     Runs that are alive may need that: a compaction gives their tokens back to this host alone. By its identity, other
-    hosts find this one (peers.py). `terms`: how threads write owners and metadata into Temporal's index.
+    hosts find this one (peers.py). `terms`: how threads write owners and metadata into Temporal's index. The own queue
+    has no version: what is on it is for this host and no other, whichever version the thread has moved to.
     """
     count_into(count_workflow)
     note_into(log_workflow)
@@ -107,6 +118,7 @@ async def workers(
         max_cached_workflows=_CACHED_THREADS,
         sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+        deployment_config=deployment,
     )
     own = Worker(
         for_workers(client),
@@ -124,7 +136,12 @@ async def workers(
 
 @asynccontextmanager
 async def telling(
-    client: Client, tell: Callable[[bytes], Awaitable[None]], *, task_queue: str, stop_grace: float
+    client: Client,
+    tell: Callable[[bytes], Awaitable[None]],
+    *,
+    task_queue: str,
+    stop_grace: float,
+    deployment: WorkerDeploymentConfig | None = None,
 ) -> AsyncGenerator[None]:
     """Take notices of runs' ends for webhooks while the context lasts; one that is cut off is taken by another host."""
     worker = Worker(
@@ -134,6 +151,7 @@ async def telling(
         max_concurrent_activities=_WEBHOOKS,
         max_concurrent_activity_task_polls=1,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+        deployment_config=deployment,
     )
     async with worker:
         yield
@@ -147,6 +165,7 @@ async def upkeep(
     *,
     task_queue: str,
     stop_grace: float,
+    deployment: WorkerDeploymentConfig | None = None,
 ) -> AsyncGenerator[None]:
     """Take what nobody waits for, threads whose time is over and crons, while the context lasts."""
     worker = Worker(
@@ -161,6 +180,7 @@ async def upkeep(
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
         sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
+        deployment_config=deployment,
     )
     async with worker:
         yield

@@ -84,6 +84,8 @@ def marked(things: Things) -> Any:
 TABLE: dict[str, Row] = {
     # the host
     "GET /ok": hosts(nobody=200),
+    "GET /livez": hosts(nobody=200),
+    "GET /readyz": hosts(nobody=200),
     "GET /info": hosts(),
     "GET /metrics": hosts(stranger=403),
     # Only encryption.codec_key opens them, and it is not set there.

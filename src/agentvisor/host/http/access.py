@@ -26,7 +26,7 @@ TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.co
 
 LOOPBACK_ORIGIN = r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?"
 
-_OPEN = ("/ok", *codec.PATHS)
+_OPEN = ("/ok", "/livez", "/readyz", *codec.PATHS)
 """Health checks carry no key, and what decrypts for Temporal's UI has one of its own."""
 
 

@@ -45,6 +45,7 @@ from agentvisor.host.http.heads import BoundedHeads
 from agentvisor.host.http.measured import Measured
 from agentvisor.host.http.services import Afterwards, Describe, Outside, Services, without_guests
 from agentvisor.host.items import Items
+from agentvisor.host.readiness import NotReady
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.thread_news import ThreadNews
@@ -71,6 +72,7 @@ def create_app(
     version: str,
     grpc_address: str | None,
     stopping: Callable[[], bool] = lambda: False,
+    not_ready: Callable[[], NotReady | None] = lambda: None,
     heartbeat: float = HEARTBEAT,
     news: ThreadNews | None = None,
     describe: Describe = without_guests,
@@ -91,6 +93,7 @@ def create_app(
         version: of AgentVisor.
         grpc_address: where clients outside a guest find the checkpoint store; shown by /info.
         stopping: whether the host was told to stop; shown by /ok.
+        not_ready: why requests had better go to another host; shown by /readyz.
         heartbeat: seconds of silence after which a waiting client is sent a sign of life.
         news: says when a run begins on a thread; none: only of runs that are accepted here.
         describe: what an agent is, as its own code says.
@@ -111,6 +114,7 @@ def create_app(
         started_at=datetime.now(UTC),
         afterwards=afterwards,
         stopping=stopping,
+        not_ready=not_ready,
         heartbeat=heartbeat,
         news=news or ThreadNews(),
         describe=describe,

@@ -24,6 +24,7 @@ from agentvisor.host.config import Config
 from agentvisor.host.crons import Crons
 from agentvisor.host.http.stream_counts import StreamCounts
 from agentvisor.host.items import Items
+from agentvisor.host.readiness import NotReady
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.state_changes import Call
 from agentvisor.host.streams import RunStreams
@@ -117,6 +118,8 @@ class Services:
     afterwards: Afterwards
     stopping: Callable[[], bool]
     """Whether the host was told to stop, and gives its runs to others."""
+    not_ready: Callable[[], NotReady | None]
+    """Why requests had better go to another host; None: they need not."""
     heartbeat: float
     """Seconds of silence after which a waiting client is sent a sign of life."""
     stream_counts: StreamCounts = field(default_factory=StreamCounts)
