@@ -12,6 +12,7 @@ import pytest_asyncio
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 from tests.support.waiting import until
 from tests.temporal_ui.conftest import Served
 
@@ -54,6 +55,14 @@ class Held:
         return Path("/proc") / self.ledger.read_text().split()[-1]
 
 
+async def _is_forgotten(client: Client, thread_id: str) -> bool:
+    try:
+        await client.get_workflow_handle(thread_id).describe()
+    except RPCError as error:
+        return error.status is RPCStatusCode.NOT_FOUND
+    return False
+
+
 async def test_a_thread_that_is_terminated_is_gone_at_once_for_everybody(
     served: Served, temporal_client: Client
 ) -> None:
@@ -71,6 +80,8 @@ async def test_a_thread_that_is_terminated_is_gone_at_once_for_everybody(
     run = {"assistant_id": "desk", "input": {}}
     refused = await asyncio.to_thread(served.http.post, "/threads/doomed/runs/wait", json=run)
     assert refused.status_code == 404
+    assert (await asyncio.to_thread(served.http.delete, "/threads/doomed")).status_code == 404
+    await until(lambda: _is_forgotten(temporal_client, "doomed"), seconds=60)  # it is cleaned up all the same
     again = await asyncio.to_thread(served.http.post, "/threads", json={"thread_id": "doomed"})
     assert (again.status_code, again.json()["status"]) == (200, "idle")
 

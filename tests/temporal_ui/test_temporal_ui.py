@@ -20,7 +20,7 @@ COLUMNS = ("AgentVisorStatus", "AgentVisorAgent", "AgentVisorOwner")
 
 @pytest.fixture
 def page(browser: Browser) -> Generator[Page]:
-    page = browser.new_page(viewport={"width": 1400, "height": 1180})
+    page = browser.new_page(viewport={"width": 1400, "height": 1260})
     try:
         yield page
     finally:
@@ -50,14 +50,15 @@ def text_of(frame: FrameLocator) -> str:
 
 
 def test_a_thread_that_waits_is_found_by_its_id_and_its_page_says_what_for(page: Page, served: Served) -> None:
-    (asked,) = served.run("order-7", "desk", {"died": str(served.folder / "died")})["__interrupt__"]
+    order = {"question": "Refund order 7?", "died": str(served.folder / "died")}
+    (asked,) = served.run("order-7", "desk", order)["__interrupt__"]
     page.goto(workflows(served, "WorkflowId = 'order-7'"))
     page.get_by_role("link", name="order-7", exact=True).first.wait_for()
 
     shown = text_of(details(page, served, "order-7"))
 
     assert shown.startswith("interrupted · agent desk"), shown
-    for text in ("approval", asked["id"], "Refund order 8?", "deadline 2", "then its default answer is given"):
+    for text in ("approval", asked["id"], "Refund order 7?", "deadline 2", "then its default answer is given"):
         assert text in shown
     assert re.search(r"attempt 1 · host \S+ · agent signal: the agent was killed by signal 9", shown), shown
     assert re.search(r"attempt 2 · host \S+ · paused", shown)
@@ -100,6 +101,7 @@ def test_search_attributes_are_columns_and_filters(page: Page, served: Served) -
     for column in ("Run ID", "Type", "End"):
         page.get_by_test_id(f"orderable-list-item-{column}-remove-button").click()
     page.get_by_test_id("drawer-close-button").click()
+    page.get_by_text("Configure Workflows Table").wait_for(state="hidden")
     headers = page.locator("[data-testid^=workflows-summary-table-header-cell]")
     until(lambda: set(COLUMNS) <= set(headers.all_inner_texts()))
     row = page.locator("tr", has_text="order-20")
