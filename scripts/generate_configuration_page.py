@@ -4,10 +4,9 @@ import argparse
 import inspect
 import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
-from agentvisor.host.config_settings import SETTINGS, Setting
+from agentvisor.host.config_settings import OPTIONS, SETTINGS, Setting
 from agentvisor.host.config_tree import AgentConfig, Config
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -19,7 +18,9 @@ HEAD = """\
 
 A host reads `agentvisor.yaml` in the folder where it is started (or a LangGraph project's `langgraph.json`, whose
 graphs are its agents), then the environment, then the options of its command. Options beat variables, variables beat
-the file. A key or an `AGENTVISOR_*` variable that does not exist is an error that names the nearest that does.
+the file. A key or an `AGENTVISOR_*` variable that does not exist is an error that names the nearest that does; so is a
+file that names a key twice. `agentvisor config` shows what is in force and where it came from
+([Operating](operating.md)).
 
 ```yaml agentvisor.yaml
 agents:
@@ -34,7 +35,10 @@ http:
   port: 8091
 ```
 
-Durations are `500ms`, `2s`, `30m`, `1h30m` or a number of seconds; sizes are `24KiB`, `2MB` or a number of bytes.
+Units: a duration is `500ms`, `2s`, `30m`, `1h30m` or a number of seconds; bytes are `24KiB`, `2MB` or a number; a path
+is relative to the file. Secrets are shown nowhere: give them as variables, or in a file that only the host may read.
+As a variable, a list has commas, and a table is JSON, as in `AGENTVISOR_AGENTS='{"desk": "./desk.py:graph"}'`, which
+adds to the file's agents. An empty variable does not count.
 
 ## An agent
 
@@ -48,6 +52,9 @@ Inside a guest nothing is to be set. Outside, in a notebook or a test, `AgentVis
 |---|---|---|
 | `AGENTVISOR_ENDPOINT` | HTTP address of a host | `http://127.0.0.1:8090` |
 | `AGENTVISOR_API_KEY` | a key that the host takes: of an owner, or the operator's | not set |
+
+Where Temporal is may also be said by Temporal's own variables (`TEMPORAL_ADDRESS` and others) and profiles: see
+[Operating](operating.md).
 
 An agent's process finds `AGENTVISOR_THREAD_ID`, `AGENTVISOR_RUN_ID` and `AGENTVISOR_ATTEMPT` in its environment.
 """
@@ -86,13 +93,17 @@ def _agent() -> Iterator[str]:
 
 
 def _sections() -> Iterator[str]:
-    settings = [setting for setting in SETTINGS.values() if not setting.is_table]
-    for name, group in groupby(settings, key=lambda setting: setting.path.rpartition(".")[0]):
+    # Stable: sections in the order of the tree, though a section of a section stands between the keys of its parent.
+    order: dict[str, list[Setting]] = {}
+    for setting in SETTINGS.values():
+        if setting.path != "agents":
+            order.setdefault(setting.path.rpartition(".")[0], []).append(setting)
+    for name, group in order.items():
         yield f"## `{name}`"
         yield ""
         yield _described(name)
         yield ""
-        yield "| key | what it is | default | unit | variable |"
+        yield "| key | what it is | default | unit | variable, option |"
         yield "|---|---|---|---|---|"
         yield from map(_row, group)
         yield ""
@@ -111,7 +122,8 @@ def _row(setting: Setting) -> str:
     description = setting.description
     if setting.path in NOT_IN_FORCE:
         description += f" *Not in force yet: {NOT_IN_FORCE[setting.path]}.*"
-    return f"| `{key}` | {description} | {default} | {setting.unit} | `{setting.variable}` |"
+    ways = ", ".join(f"`{way}`" for way in (setting.variable, OPTIONS.get(setting.path)) if way)
+    return f"| `{key}` | {description} | {default} | {setting.unit} | {ways} |"
 
 
 if __name__ == "__main__":

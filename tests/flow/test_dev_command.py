@@ -16,6 +16,8 @@ from langgraph_sdk import get_sync_client
 from tests.support.dev_process import AGENTVISOR, DevProcess, await_all_gone
 from tests.support.waiting_sync import until
 
+from agentvisor import __version__
+
 pytestmark = pytest.mark.flow
 
 AGENT = """\
@@ -36,6 +38,15 @@ agents:
   agent: {entrypoint: "./agent.py:agent", framework: function}
 guest: {stop_grace: 200ms}
 """
+OF_ANOTHER_CLUSTER = {
+    "TEMPORAL_ADDRESS": "127.0.0.1:9",
+    "TEMPORAL_NAMESPACE": "elsewhere",
+    "TEMPORAL_API_KEY": "of-another-cluster",
+    "TEMPORAL_TLS": "true",
+    "TEMPORAL_PROFILE": "no-such-profile",
+    "TEMPORAL_CONFIG_FILE": "/no/such/file",
+}
+"""What a developer's shell may be full of; `agentvisor dev` has a Temporal of its own."""
 PORTS = ("--port", "--temporal-port", "--temporal-ui-port")
 
 
@@ -48,7 +59,7 @@ def project(folder: Path, config: str = CONFIG) -> Path:
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory) -> Generator[DevProcess]:
     """One that runs, for the tests that only use it."""
-    dev = DevProcess(project(tmp_path_factory.mktemp("dev"))).start()
+    dev = DevProcess(project(tmp_path_factory.mktemp("dev")), environment=OF_ANOTHER_CLUSTER).start()
     try:
         yield dev
     finally:
@@ -227,6 +238,28 @@ def test_run_and_threads_show_what_happens(dev: DevProcess, tmp_path: Path) -> N
     assert shown["status"] == "idle"
     assert shown["runs"][0]["status"] == "success"
     assert command("threads", "history", "by-hand", url=dev.url).returncode == 0
+
+
+def test_doctor_finds_the_host_that_runs_and_its_temporal(dev: DevProcess) -> None:
+    ports = {
+        "AGENTVISOR_HTTP_PORT": str(dev.port),
+        "AGENTVISOR_DEV_TEMPORAL_PORT": str(dev.temporal_port),
+        "AGENTVISOR_DEV_TEMPORAL_UI_PORT": str(dev.ui_port),
+    }
+    looked = subprocess.run(
+        [AGENTVISOR, "doctor", "--config", dev.folder, "--json"],
+        env={**os.environ, **ports},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    found = {one["check"]: one for one in json.loads(looked.stdout)}
+    assert {one["verdict"] for one in found.values()} == {"ok"}
+    assert found["ports"]["seen"] == f"an AgentVisor host answers at 127.0.0.1:{dev.port}"
+    assert f"127.0.0.1:{dev.temporal_port}, the embedded one" in found["connection"]["seen"]
+    assert f"127.0.0.1:{dev.port} ({__version__})" in found["hosts"]["seen"]
 
 
 def is_free(port: int) -> bool:

@@ -383,3 +383,44 @@ def test_where_a_folders_host_listens_is_known_without_its_agents(tmp_path: Path
     assert http_in_force(tmp_path, environ={"AGENTVISOR_HTTP_PORT": "8124"}).port == 8124
     with pytest.raises(ConfigError, match=r"http\.port: .* AGENTVISOR_HTTP_PORT"):
         http_in_force(tmp_path, environ={"AGENTVISOR_HTTP_PORT": "none"})
+
+
+def test_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "agentvisor.yaml"
+    assert f"unknown key temporal.adress in {file}, line 2; did you mean temporal.address?" in refused(
+        tmp_path, "temporal:\n  adress: a\n"
+    )
+    assert f"(set in {file}, line 3)" in refused(tmp_path, "temporal:\n\n  run_timeout: soon\n")
+    agents = "agents:\n  a:\n    entrypoint: m:f\n    env: {PORT: 8080}\n"
+    assert f"agents.a.env.PORT: must be text: write the value in quotes (set in {file}, line 2)" in refused(
+        tmp_path, agents
+    )
+
+
+def test_an_unknown_key_within_a_list_is_named_with_the_nearest(tmp_path: Path) -> None:
+    keys = {"http": {"api_keys": [{"nmae": "n", "owner": "o", "hash": "sha256:" + "a" * 64}]}}
+    says = refused(tmp_path, keys)
+    assert "http.api_keys.0.nmae: there is no such key; did you mean name?" in says
+    assert "http.api_keys.0.name: is needed" in says
+
+
+def test_tables_are_read_from_variables_as_json(tmp_path: Path) -> None:
+    options = {"AGENTVISOR_STORAGE_OPTIONS": '{"region": "eu-1"}'}
+    assert load(tmp_path, {"storage": {"url": "s3://b"}}, options).storage.options == {"region": "eu-1"}
+    assert "AGENTVISOR_STORAGE_OPTIONS is not JSON" in refused(tmp_path, environ={"AGENTVISOR_STORAGE_OPTIONS": "a=b"})
+    assert "AGENTVISOR_HTTP_PORT?" in refused(tmp_path, environ={"AGENTVISOR_HTTP_PROT": "1"})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "agentvisor.yaml"
+    file.write_bytes(b"\xff\xfe")
+    assert f"{file} is not YAML" in refused(tmp_path)
+
+
+def test_every_unit_is_one_that_the_page_explains() -> None:
+    units = {path: setting.unit for path, setting in SETTINGS.items()}
+    assert units["temporal.thread_ttl"] == units["store.default_ttl"] == "duration"
+    assert units["http.operator_key"] == units["temporal.api_key"] == "secret"
+    assert units["temporal.tls.enabled"] == "true or false"
+    assert units["guest.start_method"] == "zygote or exec"
+    assert units["temporal.tls.ca_file"] == "path"

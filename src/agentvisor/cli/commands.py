@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentvisor import __version__
-from agentvisor.cli import dev, interrupts, keys, migrate, run, serve, threads, torture
+from agentvisor.cli import config, dev, doctor, interrupts, keys, migrate, run, serve, setup, threads, torture
 from agentvisor.cli.exits import told
 
 app = typer.Typer(
@@ -24,6 +24,9 @@ app.command("run")(told(run.run))
 app.command("interrupts")(told(interrupts.interrupts))
 app.command("answer")(told(interrupts.answer))
 app.command("migrate")(told(migrate.migrate))
+app.command("config")(told(config.config))
+app.command("doctor")(told(doctor.doctor))
+app.command("setup")(told(setup.setup))
 app.command("torture")(told(torture.torture))
 app.add_typer(threads.app, name="threads")
 keys.app.command("new")(told(keys.new))

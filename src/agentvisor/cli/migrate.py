@@ -22,12 +22,11 @@ def migrate(
     ] = False,
 ) -> None:
     """Ask every thread of an older version to continue on this one; a host of this version must be running."""
-    from agentvisor.host.temporal_client import client_of
+    from agentvisor.host.temporal_client import client_beside
     from agentvisor.host.threads_migrate import Migration, migrate_all
 
     async def migrated() -> Counter[Migration]:
-        address = loaded.temporal.address or f"127.0.0.1:{loaded.dev.temporal_port}"
-        return await migrate_all(await client_of(loaded, address=address), everything=everything)
+        return await migrate_all(await client_beside(loaded), everything=everything)
 
     loaded = load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
     outcomes = asyncio.run(migrated())

@@ -167,7 +167,7 @@ async def running_host(
             capacity,
             task_queue=task_queue,
             own_queue=own_queue,
-            identity=identity_of(host_id, _address(config)),
+            identity=identity_of(host_id, _address(config, client)),
             stop_grace=stop_grace,
         )
         stop_taking = await stack.enter_async_context(polling)
@@ -212,7 +212,7 @@ async def running_host(
         await stack.enter_async_context(
             upkeep(client, activities, [CronWorkflow], task_queue=task_queue, stop_grace=stop_grace)
         )
-        door = PeerDoor(app, streams, _credential(config), host_id, _address(config))
+        door = PeerDoor(app, streams, _credential(config), host_id, _address(config, client))
         await stack.enter_async_context(serving(door, config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
@@ -345,8 +345,8 @@ async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[s
     _require_ports(config)
     require_writable(config.dev.data_dir)
     async with AsyncExitStack() as stack:
-        address = config.temporal.address
-        if address is None:
+        address = None
+        if not config.temporal.is_elsewhere:
             server = EmbeddedTemporal(
                 data_dir=config.dev.data_dir,
                 port=config.dev.temporal_port,
@@ -419,9 +419,9 @@ def _credential(config: Config) -> PeerCredential:
     return PeerCredential(key)
 
 
-def _address(config: Config) -> str:
+def _address(config: Config, client: Client) -> str:
     http = config.http
-    return http.peer_address or address_of(http.host, http.port, config.temporal.address)
+    return http.peer_address or address_of(http.host, http.port, client.service_client.config.target_host)
 
 
 def _key(config: Config) -> str | None:

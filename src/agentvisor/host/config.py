@@ -1,39 +1,31 @@
 """Loads the configuration: a file, then AGENTVISOR_* variables, then options; the only reader of the environment."""
 
-import difflib
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from agentvisor.host.config_complaints import complaints
 from agentvisor.host.config_error import ConfigError
 from agentvisor.host.config_http import HttpConfig
-from agentvisor.host.config_langgraph import read_langgraph_json
-from agentvisor.host.config_settings import (
-    NOT_SETTINGS,
-    PREFIX,
-    PROCESS_VARIABLES,
-    SETTINGS,
-    section_of,
-    variable_of,
-)
-from agentvisor.host.config_tree import AgentConfig, Config
-from agentvisor.host.config_yaml import read_yaml
+from agentvisor.host.config_origin import Origin
+from agentvisor.host.config_sources import Value, from_environment, from_file, from_options
+from agentvisor.host.config_tree import AgentConfig, Config, TemporalConfig
 
-__all__ = ["FILE_NAMES", "AgentConfig", "Config", "ConfigError", "find_config_file", "http_in_force", "load_config"]
+__all__ = [
+    "FILE_NAMES",
+    "AgentConfig",
+    "Config",
+    "ConfigError",
+    "find_config_file",
+    "http_in_force",
+    "load_config",
+    "load_with_origins",
+]
 
 FILE_NAMES = ("agentvisor.yaml", "langgraph.json")
 """What is looked for in a folder, in this order."""
-
-
-@dataclass(frozen=True)
-class _Value:
-    path: tuple[str, ...]
-    value: object
-    origin: str
 
 
 def load_config(
@@ -52,25 +44,37 @@ def load_config(
         ConfigError: a key that does not exist, with the nearest that does; or every value that is not allowed, a line
             each; always with where it was set.
     """
+    return load_with_origins(path, environ=environ, overrides=overrides)[0]
+
+
+def load_with_origins(
+    path: Path | None, *, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> tuple[Config, Mapping[str, Origin]]:
+    """As `load_config`, with where each value that is no default was set, by its file key (agents: `agents.NAME`)."""
     place = path or Path.cwd()
     if not place.exists():
         raise ConfigError(f"{place} does not exist", file=str(place))
     file = find_config_file(place) if place.is_dir() else place
     base = (file.parent if file else place).resolve()
     values = [
-        *(_from_file(file) if file else ()),
-        *_from_environment(environ),
-        *_from_options(overrides or {}),
+        *(from_file(file) if file else ()),
+        *from_environment(environ),
+        *from_options(overrides or {}),
     ]
-    tree: dict[str, object] = {"base_dir": base}
-    origins: dict[str, str] = {}
+    tree: dict[str, object] = {"base_dir": base, "temporal_variables": _of_temporal(environ)}
+    origins: dict[str, Origin] = {}
     for value in values:
         _put(tree, value)
         origins[".".join(value.path)] = value.origin
     try:
-        return _placed(Config.model_validate(tree), environ)
+        return _placed(Config.model_validate(tree), environ), origins
     except ValidationError as error:
-        raise ConfigError("\n".join(_complaints(error, origins))) from error
+        raise ConfigError("\n".join(complaints(error, origins, Config))) from error
+
+
+def _of_temporal(environ: Mapping[str, str]) -> dict[str, str]:
+    """Temporal's own variables; AgentVisor's begin otherwise."""
+    return {name: text for name, text in environ.items() if name.startswith("TEMPORAL_") and text}
 
 
 def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
@@ -81,17 +85,17 @@ def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
     """
     file = find_config_file(folder)
     # A langgraph.json says nothing of HTTP.
-    stated = _from_file(file) if file is not None and file.suffix != ".json" else ()
+    stated = from_file(file) if file is not None and file.suffix != ".json" else ()
     tree: dict[str, object] = {"http": {}}
-    origins: dict[str, str] = {}
-    for value in (*stated, *_from_environment(environ)):
+    origins: dict[str, Origin] = {}
+    for value in (*stated, *from_environment(environ)):
         if value.path[0] == "http":
             _put(tree, value)
             origins[value.path[-1]] = value.origin
     try:
         return HttpConfig.model_validate(tree["http"])
     except ValidationError as error:
-        raise ConfigError("\n".join(f"http.{one}" for one in _complaints(error, origins))) from error
+        raise ConfigError("\n".join(f"http.{one}" for one in complaints(error, origins, HttpConfig))) from error
 
 
 def find_config_file(folder: Path) -> Path | None:
@@ -99,122 +103,10 @@ def find_config_file(folder: Path) -> Path | None:
     return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
 
 
-def _from_file(file: Path) -> Iterator[_Value]:
-    if file.suffix == ".json":
-        content: object = read_langgraph_json(file)
-    else:
-        content = read_yaml(file)
-    if content is None:
-        return
-    yield from _leaves(Config, content, (), str(file))
-
-
-def _leaves(model: type[BaseModel], content: object, path: tuple[str, ...], origin: str) -> Iterator[_Value]:
-    """Every value under known keys; sections recurse, an agent is one value."""
-    table = _table(content)
-    if table is None:
-        where = f"{'.'.join(path)} in {origin}" if path else origin
-        raise ConfigError(f"{where} must be a table of keys, not {content!r}")
-    for key, value in table.items():
-        here = (*path, str(key))
-        if not isinstance(key, str) or key not in model.model_fields or key in NOT_SETTINGS:
-            raise _unknown_key(here, model, origin)
-        section = section_of(model, key)
-        # In YAML a table whose keys are all commented out is null.
-        if section is not None:
-            yield from _leaves(section, {} if value is None else value, here, origin)
-        elif here == ("agents",):
-            yield from _agents({} if value is None else value, origin)
-        else:
-            yield _Value(here, value, origin)
-
-
-def _agents(content: object, origin: str) -> Iterator[_Value]:
-    agents = _table(content)
-    if agents is None:
-        raise ConfigError(f"agents in {origin} must be a table of names, not {content!r}")
-    for name, agent in agents.items():
-        here = ("agents", str(name))
-        for key in _table(agent) or ():
-            if key not in AgentConfig.model_fields:
-                raise _unknown_key((*here, str(key)), AgentConfig, origin)
-        yield _Value(here, agent, origin)
-
-
-def _table(value: object) -> Mapping[object, object] | None:
-    return cast("dict[object, object]", value) if isinstance(value, dict) else None
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[_Value]:
-    paths = {setting.variable: path for path, setting in SETTINGS.items()}
-    for variable in sorted(environ):
-        text = environ[variable]
-        if not variable.startswith(PREFIX) or not text or variable in PROCESS_VARIABLES:
-            continue
-        if variable not in paths:
-            nearest = difflib.get_close_matches(variable, paths, n=1)
-            raise ConfigError(f"environment variable {variable} names no setting{_did_you_mean(nearest)}")
-        path = paths[variable]
-        origin = f"environment variable {variable}"
-        if SETTINGS[path].is_table:
-            content = _json(text, origin)
-            for key in reversed(path.split(".")):
-                content = {key: content}
-            yield from _leaves(Config, content, (), origin)
-        else:
-            yield _Value(tuple(path.split(".")), text, origin)
-
-
-def _json(text: str, origin: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{origin} is not JSON: {error}") from error
-
-
-def _from_options(overrides: Mapping[str, object]) -> Iterator[_Value]:
-    for path, value in overrides.items():
-        if path not in SETTINGS:
-            raise _unknown_key(tuple(path.split(".")), Config, "options")
-        if value is not None:
-            yield _Value(tuple(path.split(".")), value, f"option for {path}")
-
-
-def _put(tree: dict[str, object], value: _Value) -> None:
+def _put(tree: dict[str, object], value: Value) -> None:
     for key in value.path[:-1]:
         tree = cast("dict[str, object]", tree.setdefault(key, {}))
     tree[value.path[-1]] = value.value
-
-
-def _unknown_key(path: tuple[str, ...], model: type[BaseModel], origin: str) -> ConfigError:
-    *parents, key = path
-    siblings = difflib.get_close_matches(key, model.model_fields.keys() - NOT_SETTINGS, n=1)
-    nearest = [".".join((*parents, sibling)) for sibling in siblings]
-    if not nearest:
-        # The right key may stand in another section.
-        by_name = {setting.rpartition(".")[2]: setting for setting in SETTINGS}
-        nearest = [by_name[name] for name in difflib.get_close_matches(key, by_name, n=1)]
-    return ConfigError(f"unknown key {'.'.join(path)} in {origin}{_did_you_mean(nearest)}", key=".".join(path))
-
-
-def _did_you_mean(nearest: list[str]) -> str:
-    return f"; did you mean {nearest[0]}?" if nearest else ""
-
-
-def _complaints(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
-    for problem in error.errors(include_url=False, include_context=False):
-        path = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-        origin = next((origins[known] for known in _upwards(path) if known in origins), None)
-        variable = f" ({variable_of(path)})" if path in SETTINGS and origin is None else ""
-        where = f" (set in {origin})" if origin else ""
-        key = f"{path}{variable}: " if path else ""
-        yield f"{key}{problem['msg'].removeprefix('Value error, ')}{where}"
-
-
-def _upwards(path: str) -> Iterator[str]:
-    while path:
-        yield path
-        path = path.rpartition(".")[0]
 
 
 def _placed(config: Config, environ: Mapping[str, str]) -> Config:
@@ -226,7 +118,18 @@ def _placed(config: Config, environ: Mapping[str, str]) -> Config:
     if keys is not None:
         jwt = http.jwt.model_copy(update={"jwks_file": base / keys.expanduser()})
         http = http.model_copy(update={"jwt": jwt})
-    return config.model_copy(update={"agents": agents, "dev": dev, "http": http})
+    return config.model_copy(update={"agents": agents, "dev": dev, "http": http, "temporal": _placed_temporal(config)})
+
+
+def _placed_temporal(config: Config) -> TemporalConfig:
+    base, temporal = config.base_dir, config.temporal
+    files = {name: base / file.expanduser() for name, file in temporal.tls.files.items()}
+    own = {
+        name: base / file.expanduser()
+        for name, file in (("config_file", temporal.config_file), ("api_key_file", temporal.api_key_file))
+        if file is not None
+    }
+    return temporal.model_copy(update={**own, "tls": temporal.tls.model_copy(update=files)} if files else own)
 
 
 def _with_inherited(agent: AgentConfig, environ: Mapping[str, str]) -> AgentConfig:

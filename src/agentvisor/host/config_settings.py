@@ -1,18 +1,34 @@
 """The table of all settings: file key, environment variable, default, unit; docs and the loader are made from it."""
 
+import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
 from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
 
 from agentvisor.host.config_tree import Config
 from agentvisor.host.config_units import format_duration, format_size, parse_duration, parse_size
 
 PREFIX = "AGENTVISOR_"
-NOT_SETTINGS = frozenset({"base_dir"})
+NOT_SETTINGS = frozenset({"base_dir", "temporal_variables"})
+"""Fields of the tree that loading fills in."""
+
+OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "http.host": "--host",
+        "http.port": "--port",
+        "temporal.address": "--temporal-address",
+        "dev.temporal_port": "--temporal-port",
+        "dev.temporal_ui_port": "--temporal-ui-port",
+        "dev.data_dir": "--data-dir",
+    }
+)
+"""Settings that commands have an option for."""
 
 PROCESS_VARIABLES = frozenset(
     f"{PREFIX}{name}"
@@ -43,6 +59,8 @@ class Setting:
     description: str
     is_table: bool
     """Whether it holds keys of its own choosing (agents); its variable then is JSON."""
+    is_secret: bool = False
+    """Whether its value is shown nowhere."""
 
 
 def _settings(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
@@ -54,16 +72,15 @@ def _settings(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             yield from _settings(section, f"{path}.")
             continue
         default: object = field.get_default(call_default_factory=True, validated_data={})
-        units: dict[object, str] = {parse_duration: "duration", parse_size: "bytes"}
-        parsers = [getattr(mark, "func", None) for mark in field.metadata]
-        unit = next((units[parser] for parser in parsers if parser in units), "")
+        unit = unit_of(field)
         yield Setting(
             path=path,
             variable=variable_of(path),
-            unit=unit or _kind(default),
-            default=_shown(default, unit),
+            unit=unit,
+            default=shown(default, unit),
             description=field.description or "",
             is_table=isinstance(default, dict),
+            is_secret=unit == "secret" or not field.repr,
         )
 
 
@@ -78,38 +95,58 @@ def variable_of(path: str) -> str:
     return PREFIX + path.replace(".", "_").upper()
 
 
-def _kind(default: object) -> str:
-    match default:
-        case bool():
-            return "true or false"
-        case int():
-            return "number"
-        case dict():
-            return "table"
-        case list():
-            return "list"
-        case _:
-            return "text"
+def unit_of(field: FieldInfo) -> str:
+    """What values of a field are, in a word: duration, bytes, secret, number, path, or the texts that are allowed."""
+    parts = [*_parts(field.annotation), *field.metadata]
+    parsers = [getattr(part, "func", None) for part in parts]
+    for parser, unit in ((parse_duration, "duration"), (parse_size, "bytes")):
+        if parser in parsers:
+            return unit
+    for kind, unit in _UNITS.items():
+        if kind in parts:
+            return unit
+    if choices := [
+        str(one) for part in parts if typing.get_origin(part) is typing.Literal for one in typing.get_args(part)
+    ]:
+        return " or ".join(choices)
+    return "text"
 
 
-def _shown(default: object, unit: str) -> str:
-    match default:
+_UNITS: Mapping[object, str] = MappingProxyType(
+    {SecretStr: "secret", list: "list", dict: "table", bool: "true or false", int: "number", Path: "path"}
+)
+"""In this order: a list of texts is a list."""
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    """A type, and those that it is made of."""
+    yield annotation
+    yield typing.get_origin(annotation)
+    if typing.get_origin(annotation) is not typing.Literal:
+        for argument in typing.get_args(annotation):
+            yield from _parts(argument)
+    yield from getattr(annotation, "__metadata__", ())
+
+
+def shown(value: object, unit: str) -> str:
+    """A value as a person writes it."""
+    match value:
         case None:
             return "not set"
         case bool():
-            return str(default).lower()
+            return str(value).lower()
         case timedelta():
-            return format_duration(default)
+            return format_duration(value)
         case int() if unit == "bytes":
-            return format_size(default)
+            return format_size(value)
         case SecretStr():
-            return "secret"
-        case dict() | []:
+            return "set"
+        case {} | []:
             return "empty"
         case list():
-            return ", ".join(str(one) for one in cast("list[object]", default))
+            return ", ".join(str(one) for one in cast("list[object]", value))
         case _:
-            return str(default)
+            return str(value)
 
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.path: setting for setting in _settings(Config, "")})

@@ -5,11 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from agentvisor.host.config_auth import is_loopback
 from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
+from agentvisor.host.config_temporal_tls import TemporalTlsConfig
 from agentvisor.host.config_units import KIB, MIB, Duration, Size
 
 AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
@@ -72,8 +73,28 @@ class TemporalConfig(Section):
     """Temporal, the only store, and how threads use it."""
 
     address: str | None = Field(
-        default=None, description="host:port of a Temporal cluster; when not set, the embedded server is started."
+        default=None,
+        description="host:port of a Temporal cluster. When not set: `agentvisor serve` takes it from Temporal's own "
+        "configuration, else localhost:7233; `agentvisor dev` starts a server.",
     )
+    profile: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Profile of Temporal's own configuration file to connect by; when not set, TEMPORAL_PROFILE's or "
+        "`default`, where no address is set.",
+    )
+    config_file: Path | None = Field(
+        default=None,
+        description="Temporal's own configuration file (TOML), relative to this one; when not set, "
+        "TEMPORAL_CONFIG_FILE's or the one in the user's folder.",
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="API key of Temporal (Temporal Cloud); sent with every request, by TLS."
+    )
+    api_key_file: Path | None = Field(
+        default=None, description="Or a file that holds it and nothing else, relative to this one."
+    )
+    tls: TemporalTlsConfig = Field(default_factory=TemporalTlsConfig, description="TLS towards Temporal.")
     namespace: str = Field(default="default", min_length=1, description="Temporal namespace that holds the threads.")
     task_queue: str = Field(
         default="agentvisor", min_length=1, description="Task queue of this deployment; one for each set of agents."
@@ -129,6 +150,24 @@ class TemporalConfig(Section):
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )
     run_restart: RunRestartConfig = Field(default_factory=RunRestartConfig, description="Automatic restarts.")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it says where a Temporal is, so that `agentvisor dev` starts none."""
+        return self.address is not None or self.profile is not None or self.config_file is not None
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, address: str | None) -> str | None:
+        if address is not None and not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}", address):
+            raise ValueError(f"{address!r} is no address of Temporal: write host:port, without a scheme")
+        return address
+
+    @model_validator(mode="after")
+    def _one_api_key(self) -> Self:
+        if self.api_key is not None and self.api_key_file is not None:
+            raise ValueError("temporal.api_key and temporal.api_key_file are both set: leave out one")
+        return self
 
     @model_validator(mode="after")
     def _heartbeats_fit(self) -> Self:
@@ -264,6 +303,11 @@ class Config(Section):
     """The whole configuration of a host. After loading, every path in it is absolute."""
 
     base_dir: Path = Field(default_factory=Path.cwd, description="Folder of the file, or of the project; no setting.")
+    temporal_variables: dict[str, str] = Field(
+        default_factory=dict[str, str],
+        repr=False,
+        description="Temporal's own variables (TEMPORAL_*), as they were when this was loaded; no setting.",
+    )
     agents: dict[AgentName, AgentConfig] = Field(default_factory=dict, description="The agents, by name.")
     temporal: TemporalConfig = Field(default_factory=TemporalConfig)
     http: HttpConfig = Field(default_factory=HttpConfig)
@@ -296,7 +340,7 @@ class Config(Section):
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
         ports = {"http.port": self.http.port, "grpc.port": self.grpc.port}
-        if self.temporal.address is None:
+        if not self.temporal.is_elsewhere:
             ports |= {"dev.temporal_port": self.dev.temporal_port, "dev.temporal_ui_port": self.dev.temporal_ui_port}
         taken: dict[int, str] = {}
         for setting, port in ports.items():

@@ -1,12 +1,16 @@
 """Reads a YAML file in which every key stands once: of two, one would count and the other would be lost silently."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import yaml
 from typing_extensions import override
 
 from agentvisor.host.config_error import ConfigError
+
+Lines = Mapping[tuple[str, ...], int]
+"""The line of each key, by the keys that lead to it."""
 
 
 class _KeyTwice(yaml.YAMLError):
@@ -28,11 +32,34 @@ class _OnceLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_yaml(file: Path) -> object:
-    """What the file says; ConfigError where it is no YAML, or names a key twice."""
+def read_yaml(file: Path) -> tuple[object, Lines]:
+    """What the file says, and where; ConfigError where it is no YAML, cannot be read, or names a key twice."""
     try:
-        return yaml.load(file.read_text(encoding="utf-8"), _OnceLoader)  # noqa: S506 - a SafeLoader
+        loader = _OnceLoader(file.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        # Before it is constructed: that puts the keys of tables that are taken in (<<) among the table's own.
+        lines = dict(_lines(node, ()))
+        content = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType] - untyped
+        return content, lines
     except _KeyTwice as error:
         raise ConfigError(f"{file}: {error}", file=str(file)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}", file=str(file)) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file} is not YAML: {error}", file=str(file)) from error
+
+
+def _lines(node: yaml.Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    # Deeper than settings are, nothing is looked for: an alias may lead a table into itself.
+    if not isinstance(node, yaml.MappingNode) or len(path) > _DEEPEST:
+        return
+    for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+        if isinstance(key, yaml.ScalarNode):
+            here = (*path, str(key.value))
+            yield here, key.start_mark.line + 1
+            yield from _lines(value, here)
+
+
+_DEEPEST = 4

@@ -1,7 +1,8 @@
 """When a Temporal server is ready for AgentVisor: it answers, has the namespace, and knows our search attributes."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from types import MappingProxyType
 
 from temporalio.api.enums.v1 import IndexedValueType
@@ -44,41 +45,80 @@ async def require_search_attributes(client: Client) -> None:
     try:
         await register_search_attributes(client)
     except RPCError as error:
-        types = {IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD: "Keyword"}
-        commands = " ".join(
-            f"--name {name} --type {types.get(kind, 'KeywordList')}" for name, kind in SEARCH_ATTRIBUTES.items()
-        )
+        if error.status in _NO_RIGHT and not await unknown_to_visibility(client):
+            return  # they are there, which is all that a host needs
         raise Unavailable(
             f"Temporal namespace {client.namespace!r} needs AgentVisor's search attributes, and this host may not "
-            f"register them ({error.status.name}): temporal operator search-attribute create {commands}",
+            f"register them ({error.status.name}): {how_to_register(client.namespace, SEARCH_ATTRIBUTES)}",
             namespace=client.namespace,
         ) from error
 
 
-async def register_search_attributes(client: Client) -> None:
+async def register_search_attributes(client: Client) -> list[str]:
     """Make the client's namespace know our search attributes; those it knows already stay as they are.
+
+    Returns the names of those that are new.
 
     Raises:
         Unavailable: an attribute of one of our names exists with another type.
     """
-    present = await client.operator_service.list_search_attributes(
-        ListSearchAttributesRequest(namespace=client.namespace)
-    )
-    for name, kind in SEARCH_ATTRIBUTES.items():
-        if present.custom_attributes.get(name, kind) != kind:
-            raise Unavailable(
-                f"Temporal namespace {client.namespace!r} has a search attribute {name} of another type than "
-                f"{IndexedValueType.Name(kind)}; remove it, or use another namespace (temporal.namespace)",
-                namespace=client.namespace,
-            )
-    missing = {name: kind for name, kind in SEARCH_ATTRIBUTES.items() if name not in present.custom_attributes}
+    missing = await missing_search_attributes(client)
     if not missing:
-        return
+        return []
     try:
         await client.operator_service.add_search_attributes(
-            AddSearchAttributesRequest(search_attributes=missing, namespace=client.namespace)
+            AddSearchAttributesRequest(
+                search_attributes={name: SEARCH_ATTRIBUTES[name] for name in missing}, namespace=client.namespace
+            )
         )
     except RPCError as error:
         # Another host was faster.
         if error.status is not RPCStatusCode.ALREADY_EXISTS:
             raise
+    return missing
+
+
+async def missing_search_attributes(client: Client) -> list[str]:
+    """The names of those that the namespace does not know; `Unavailable` where it knows one as something else."""
+    present = await client.operator_service.list_search_attributes(
+        ListSearchAttributesRequest(namespace=client.namespace), timeout=_RPC_TIMEOUT
+    )
+    for name, kind in SEARCH_ATTRIBUTES.items():
+        if present.custom_attributes.get(name, kind) != kind:
+            raise Unavailable(
+                f"Temporal namespace {client.namespace!r} has a search attribute {name} of another type than "
+                f"{type_name(kind)}; remove it, or use another namespace (temporal.namespace)",
+                namespace=client.namespace,
+            )
+    return [name for name in SEARCH_ATTRIBUTES if name not in present.custom_attributes]
+
+
+async def unknown_to_visibility(client: Client) -> list[str]:
+    """The names of those that no search knows: for who may not list them. Their types are not seen."""
+    unknown: list[str] = []
+    for name in SEARCH_ATTRIBUTES:
+        try:
+            await client.count_workflows(f"{name} = 'x'", rpc_timeout=_RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+                raise
+            unknown.append(name)
+    return unknown
+
+
+def how_to_register(namespace: str, names: Iterable[str]) -> str:
+    """The command for somebody who may."""
+    each = " ".join(f"--name {name} --type {type_name(SEARCH_ATTRIBUTES[name])}" for name in names)
+    return (
+        f"temporal operator search-attribute create --namespace {namespace} {each} (in Temporal Cloud: on the "
+        "namespace's page, or with tcld namespace search-attributes add)"
+    )
+
+
+def type_name(kind: IndexedValueType.ValueType) -> str:
+    """As Temporal's command line writes it: KeywordList."""
+    return IndexedValueType.Name(kind).removeprefix("INDEXED_VALUE_TYPE_").title().replace("_", "")
+
+
+_RPC_TIMEOUT = timedelta(seconds=10)
+_NO_RIGHT = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED)
