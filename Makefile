@@ -18,7 +18,7 @@ NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.insta
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load docs clean
+.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load screenshots docs clean
 
 help:
 	@echo "make setup    create .venv, .venv-crewai (1 GB) and .venv-oracle, with all that developing needs"
@@ -35,6 +35,7 @@ help:
 	@echo "make bench-recovery  seconds from a loss to the first line of the next attempt"
 	@echo "make load     200 streams and 500 threads at a time on one host, then on two: nothing is lost, memory is compared"
 	@echo "make torture  ten minutes of kills under 50 threads, the slow tests, one thread through 5,000 super-steps"
+	@echo "make screenshots  the pictures in docs/images, anew, from what Chromium shows"
 	@echo "make effects-torture  1,000 random kills around agentvisor.once: nothing is duplicated"
 
 # After it nothing asks the network again, the tests of CrewAI and those with the LangGraph server included.
@@ -158,6 +159,11 @@ torture: $(STAMP)
 
 effects-torture: $(STAMP)
 	$(BIN)/python benchmarks/effects_torture.py
+
+# By the tests that look at the same pages: a picture shows what they assert.
+screenshots: $(STAMP) $(NPM_STAMPS)
+	TEMPORAL_UI_PICTURES=docs/images $(BIN)/pytest -q tests/temporal_ui/test_temporal_ui.py
+	CHAT_PICTURE=docs/images/agent-chat-ui.png $(BIN)/pytest -q tests/chat_ui
 
 clean:
 	rm -rf .venv $(LOWEST) $(LOWEST_CREWAI) $(CREWAI) $(ORACLE) $(dir $(NPM_STAMPS)) .pytest_cache .ruff_cache .hypothesis \

@@ -10,6 +10,7 @@ import pytest
 from tests.host.http.conftest import config_in
 from tests.support.large import noise
 from tests.support.temporal import free_ports
+from tests.support.waiting import until
 
 from agentvisor.host.app import running_host
 from agentvisor.host.temporal_client import connect
@@ -124,3 +125,18 @@ async def test_threads_are_found_while_the_store_is_down(http: httpx.AsyncClient
     assert not store.folder.exists()
     store.bring_back()
     assert (await found(http, large))["values"] == {"count": 1, "log": [noise(5000).hex(), "worked"]}
+
+
+async def test_a_thread_whose_time_to_live_is_over_leaves_no_object(http: httpx.AsyncClient, store: Store) -> None:
+    thread, kept = f"t-{uuid4().hex}", await asked(http, size=5_000)
+    ttl = {"ttl": 4 / 60, "while_waiting": True}
+    (await http.post("/threads", json={"thread_id": thread, "ttl": ttl})).raise_for_status()
+    given = {"assistant_id": "asking", "input": {"log": [noise(5_000).hex()]}}
+    (await http.post(f"/threads/{thread}/runs/wait", json=given)).raise_for_status()
+    assert store.objects(thread)
+
+    async def is_gone() -> bool:
+        return (await http.get(f"/threads/{thread}")).status_code == 404 and not store.objects(thread)
+
+    await until(is_gone, seconds=60)
+    assert store.objects(kept), "of a thread without a time to live"

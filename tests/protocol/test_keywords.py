@@ -22,6 +22,7 @@ def test_no_two_values_of_metadata_have_the_same_term() -> None:
     terms = [metadata_term("key", value) for _, value in values]
     assert len(set(terms)) == len(values)
     assert metadata_term("key", 1.0) == metadata_term("key", 1) == "key=1"
+    assert metadata_term("key", -0.0) == metadata_term("key", 0) == "key=0", "as in JSON: they are equal"
     assert metadata_term("team", "refunds") == "team=refunds"
     assert metadata_term("a=b", "c") != metadata_term("a", "b=c")
 

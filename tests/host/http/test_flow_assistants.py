@@ -147,6 +147,8 @@ async def test_what_is_wrong_is_refused_by_name(sdk: LangGraphClient, http: http
         ("POST", "", {"graph_id": "plain", "context": {"a": 1}, "config": {"configurable": {"b": 1}}}, 422, "context"),
         ("POST", "", {"graph_id": "plain", "config": {"tags": "t"}}, 422, "config.tags"),
         ("POST", "", {"graph_id": "plain", "config": {"configurable": {"thread_id": "x"}}}, 422, "thread_id"),
+        ("POST", "", {"graph_id": "plain", "config": {"configurable": {"checkpoint_id": "x"}}}, 422, "checkpoint_id"),
+        ("PATCH", f"/{given}", {"config": {"configurable": {"checkpoint_ns": "x"}}}, 422, "checkpoint_ns"),
         ("POST", "", {"graph_id": "plain", "context": {"text": "x" * 300_000}}, 413, "storage.max_record"),
         ("PATCH", f"/{given}", {"graph_id": "nope"}, 404, "nope"),
         ("PATCH", f"/{given}", {"what": 1}, 422, "what"),

@@ -41,8 +41,8 @@ class AgentSearch(BaseModel):
 
     name: str | None = None
     metadata: JsonObject | None = None
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, strict=True)
 
 
 class RunSearch(BaseModel):
@@ -54,8 +54,8 @@ class RunSearch(BaseModel):
     status: Literal["pending", "running", "error", "success", "timeout", "interrupted"] | None = None
     thread_id: ThreadInPath | None = None
     agent_id: str | None = None
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, strict=True)
 
 
 @router.post("/agents/search")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agentvisor.core.assistants import CONFIGURABLE
 from agentvisor.core.errors import InvalidInput
-from agentvisor.host.http.run_config import check_config
+from agentvisor.host.http.run_config import check_config, check_unbound
 from agentvisor.host.http.run_create import JsonObject
 
 AssistantField = Literal[
@@ -59,8 +59,8 @@ class AssistantFilter(BaseModel):
 class AssistantSearch(AssistantFilter):
     """Which assistants to list, and how."""
 
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, le=2**31, strict=True)
     sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[AssistantField] | None = None
@@ -72,8 +72,8 @@ class VersionSearch(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     metadata: JsonObject | None = None
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0, le=2**31)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, le=2**31, strict=True)
 
 
 class LatestVersion(BaseModel):
@@ -81,13 +81,14 @@ class LatestVersion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: int = Field(ge=1, le=2**31)
+    version: int = Field(ge=1, le=2**31, strict=True)
 
 
 def check(body: AssistantCreate | AssistantPatch) -> None:
     """Refuse what no run could be started with."""
     config = body.config or {}
     check_config(config, None)
+    check_unbound(config)
     if body.context and config.get(CONFIGURABLE):
         raise InvalidInput(
             "context and config.configurable say the same to an assistant: give context alone", field="context"

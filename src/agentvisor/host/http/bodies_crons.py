@@ -64,8 +64,8 @@ class CronFilter(BaseModel):
 class CronSearch(CronFilter):
     """Which crons to list, and how."""
 
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, strict=True)
     sort_by: SortBy | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None

@@ -14,18 +14,18 @@ class StateSet(Body):
     """A value, in the place of what was there."""
 
     value: JsonValue
-    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED)
+    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED, strict=True)
 
 
 class StatePatch(Body):
     """Members of the object that is the value; its others stay."""
 
     changes: JsonObject
-    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED)
+    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED, strict=True)
 
 
 class StateAppend(Body):
     """One more item of the list that is the value."""
 
     item: JsonValue
-    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED)
+    expected_revision: int | None = Field(default=None, ge=0, description=_EXPECTED, strict=True)

@@ -34,7 +34,7 @@ class Superstep(Body):
 
 _LONGEST_TTL = 10 * 366 * 24 * 60.0
 """Minutes."""
-Minutes = Annotated[float, Field(gt=0, le=_LONGEST_TTL, allow_inf_nan=False)]
+Minutes = Annotated[float, Field(gt=0, le=_LONGEST_TTL, allow_inf_nan=False, strict=True)]
 
 
 class TimeToLive(Body):
@@ -95,8 +95,8 @@ class ThreadSearch(ThreadFilter):
     """Which threads to list, and how."""
 
     ids: list[str] | None = Field(default=None, max_length=1000)
-    limit: int = Field(default=10, ge=1, le=1000)
-    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=10, ge=1, le=1000, strict=True)
+    offset: int = Field(default=0, ge=0, strict=True)
     sort_by: SortBy | None = None
     sort_order: Literal["asc", "desc"] | None = None
     select: list[str] | None = None
@@ -129,7 +129,7 @@ class StateAt(Body):
 class HistorySearch(Body):
     """Which states to list."""
 
-    limit: int = Field(default=1, ge=1, le=1000)
+    limit: int = Field(default=1, ge=1, le=1000, strict=True)
     before: str | dict[str, JsonValue] | None = None
     metadata: JsonObject | None = None
     checkpoint: CheckpointAddress | None = None

@@ -48,6 +48,16 @@ def configured_checkpoint(config: Mapping[str, JsonValue] | None) -> dict[str, J
     return {name: configurable[name] for name in _ADDRESS if configurable.get(name)} or None
 
 
+def check_unbound(config: Mapping[str, JsonValue]) -> None:
+    """Refuse a checkpoint in the config of an assistant, which is for many threads: each has checkpoints of its own."""
+    for name in sorted(_configurable(config).keys() & _ADDRESS.keys()):
+        raise InvalidInput(
+            f"config.configurable.{name} belongs to one thread, and an assistant is for all: name the checkpoint in "
+            "the run",
+            field=f"config.configurable.{name}",
+        )
+
+
 def check_command(command: Mapping[str, JsonValue]) -> None:
     """Refuse a command that says nothing, and one that goes nowhere; `command` holds the fields that were given."""
     if "resume" not in command and command.get("update") is None and command.get("goto") is None:

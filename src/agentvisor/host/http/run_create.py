@@ -80,7 +80,7 @@ class RunCreate(BaseModel):
     if_not_exists: Literal["create", "reject"] | None = None
     on_disconnect: Literal["cancel", "continue"] | None = None
     on_completion: Literal["delete", "keep"] | None = Field(default=None, description="Of runs without a thread.")
-    after_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, allow_inf_nan=False)] | None = Field(
+    after_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, allow_inf_nan=False, strict=True)] | None = Field(
         default=None, description="The run waits so long before its turn comes; the thread is busy meanwhile."
     )
     webhook: str | None = Field(default=None, description="URL that is told of the run's end.")

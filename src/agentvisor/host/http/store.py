@@ -34,7 +34,7 @@ class ItemPut(BaseModel):
         default=None, description="Without effect: there is no index of meanings."
     )
     ttl: float | None = Field(
-        default=None, gt=0, le=5_000_000, allow_inf_nan=False, description="Minutes; none: as configured."
+        default=None, gt=0, le=5_000_000, allow_inf_nan=False, strict=True, description="Minutes; none: as configured."
     )
 
 
@@ -54,8 +54,8 @@ class ItemSearch(BaseModel):
 
     namespace_prefix: list[str] | None = None
     filter: JsonObject | None = None
-    limit: int = Field(default=10, ge=1, le=MOST_LISTED)
-    offset: int = Field(default=0, ge=0, le=2**31)
+    limit: int = Field(default=10, ge=1, le=MOST_LISTED, strict=True)
+    offset: int = Field(default=0, ge=0, le=2**31, strict=True)
     query: str | None = Field(default=None, description="Without effect: there is no index of meanings.")
     refresh_ttl: bool | None = None
 
@@ -67,9 +67,9 @@ class NamespaceSearch(BaseModel):
 
     prefix: list[str] | None = None
     suffix: list[str] | None = None
-    max_depth: int | None = Field(default=None, ge=1, le=2**31)
-    limit: int = Field(default=100, ge=1, le=MOST_LISTED)
-    offset: int = Field(default=0, ge=0, le=2**31)
+    max_depth: int | None = Field(default=None, ge=1, le=2**31, strict=True)
+    limit: int = Field(default=100, ge=1, le=MOST_LISTED, strict=True)
+    offset: int = Field(default=0, ge=0, le=2**31, strict=True)
 
 
 @router.put("/items", status_code=204)

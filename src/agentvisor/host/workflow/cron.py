@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
+    from agentvisor.host.workflow.details_beside import cron_details
     from agentvisor.protocol.v1 import run_pb2
 
 CRON_WORKFLOW = "agentvisor.cron"
@@ -45,6 +46,7 @@ class CronWorkflow:
     async def run(self, encoded: bytes) -> str:
         told = run_pb2.FireCron.FromString(encoded)
         told.run_id = run_id_of(workflow.info().workflow_id)
+        workflow.set_current_details(cron_details(told))
         outcome = await self._do(FIRE_ACTIVITY, told)
         if outcome == STARTED_BRIEFLY:
             await self._do(RELEASE_ACTIVITY, told)

@@ -16,6 +16,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core.errors import Conflict, InvalidInput
     from agentvisor.core.shelf import Change, ChangeKind, Shelf
+    from agentvisor.host.workflow.details_beside import shelf_details
     from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol.shelves import (
@@ -55,9 +56,11 @@ class ShelfWorkflow:
     @workflow.run
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
         erasing = asyncio.create_task(self._erase_leftovers()) if self._shelf.leftovers else None
+        self._describe()
         while True:
             await self._until_something_is_due()
             self._expire()
+            self._describe()
             if self._is_over():
                 self._closing = True
                 if erasing is not None:
@@ -91,6 +94,10 @@ class ShelfWorkflow:
         if self._shelf.expire(_now_ms()):
             self._note_removal()
 
+    def _describe(self) -> None:
+        """The shelf in Temporal's UI: no event, and no part of the history."""
+        workflow.set_current_details(shelf_details(self._shelf))
+
     def _note_removal(self) -> None:
         now = _now_ms()
         self._removed_at_ms = now if self._removed_at_ms is None else self._removed_at_ms
@@ -123,6 +130,7 @@ class ShelfWorkflow:
         if removes:
             self._note_removal()
         self._note_emptiness(now)
+        self._describe()
         return items_pb2.ChangeShelfReply(revision=self._shelf.revision).SerializeToString()
 
     @change.validator

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+from google.protobuf.message import DecodeError
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ActivityError
@@ -249,7 +250,15 @@ class ThreadWorkflow:
     @workflow.signal
     def fold(self, log: bytes) -> None:
         self._signals += 1
-        self._take(journal_pb2.Log.FromString(log))
+        try:
+            message = journal_pb2.Log.FromString(log)
+        except DecodeError:
+            # Somebody's hand: a host that had lost what it sent would meet a gap, and say so. Raising, the thread would
+            # answer nobody any more.
+            workflow.logger.warning("thread %s was sent a fold that is no log: ignored", self._thread.thread_id)
+            return
+        self._take(message)
+        self._describe()
 
     def _take(self, log: journal_pb2.Log) -> None:
         """Apply what is new in a log. CURRENT: a log of another attempt is ignored."""
@@ -423,10 +432,14 @@ class ThreadWorkflow:
         noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
         self._count_ends()
 
+    def _describe(self) -> None:
+        """The thread in Temporal's UI: no event, and no part of the history. A thread that is replayed has it, too."""
+        workflow.set_current_details(current_details(self._thread))
+
     def _show(self) -> None:
         """The thread in Temporal's UI and search."""
+        self._describe()
         thread = self._thread
-        workflow.set_current_details(current_details(thread))
         last = thread.last_agent_run
         status, agent, metadata = thread.status.value, last.spec.agent if last else "", reads.keywords(thread.metadata)
         shown = (status, agent, metadata)
