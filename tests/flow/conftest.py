@@ -96,7 +96,8 @@ class Project:
     def effects(self) -> list[dict[str, object]]:
         if not self.effects_file.exists():
             return []
-        return [json.loads(line) for line in self.effects_file.read_text().splitlines()]
+        written = self.effects_file.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in written if line.endswith("\n")]  # the last one may be half there
 
     def forget(self) -> None:
         """As if nothing had been done yet."""
