@@ -1,6 +1,6 @@
 """Keys are read from where they are, refused with what to do, and never shown."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import yaml
 from tests.support.encryption import INDEX, key, settings
 
 from agentvisor.host.codec.client import keyring_of
+from agentvisor.host.codec.keyring import Key
 from agentvisor.host.config import Config, ConfigError, load_config
 
 
@@ -49,6 +50,12 @@ def test_keys_come_by_variables_too(tmp_path: Path) -> None:
     assert load_config(tmp_path, environ=environ).encryption.keys[0].id == "a"
 
 
+def test_keys_may_only_decrypt_while_hosts_get_them(tmp_path: Path) -> None:
+    keyring = keyring_of(loaded(tmp_path, settings("a", "b", key="b", encrypts=False, required=False)).encryption)
+    assert keyring.writing is None
+    assert keyring.find("a", Key("a", b64decode(key("a"))).check, "it").id == "a"
+
+
 @pytest.mark.parametrize(
     "encryption, says",
     [
@@ -65,6 +72,7 @@ def test_keys_come_by_variables_too(tmp_path: Path) -> None:
         (settings("a", key="b"), "encryption.key 'b' is none of encryption.keys: a"),
         (settings("a", "a"), "same id"),
         ({"required": True}, "required without encryption.keys"),
+        (settings("a", encrypts=False), "could not read what it writes. Set required to false"),
         ({"codec_key": "sixteen characters"}, "codec_key without encryption.keys"),
         (settings("a", codec_key="short"), "16"),
     ],

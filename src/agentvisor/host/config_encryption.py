@@ -77,6 +77,11 @@ class EncryptionConfig(Section):
     key: str | None = Field(
         default=None, description="Id of the key that encrypts; the first when not set. The others only decrypt."
     )
+    encrypts: bool = Field(
+        default=True,
+        description="With keys, encrypt what is written; false only decrypts, while hosts get their first keys one "
+        "after the other.",
+    )
     required: bool = Field(
         default=True,
         description="With keys, refuse what is not encrypted; false reads it, while threads of before are taken along.",
@@ -110,6 +115,11 @@ class EncryptionConfig(Section):
             raise ValueError(f"encryption.key {self.key!r} is none of encryption.keys: {', '.join(ids) or 'none'}")
         if not self.keys and self.required and "required" in self.model_fields_set:
             raise ValueError(f"encryption.required without encryption.keys: add a key, {_HOW}")
+        if self.keys and self.required and not self.encrypts:
+            raise ValueError(
+                "encryption.encrypts is false, and encryption.required true: this host could not read what it writes. "
+                "Set required to false as long as it encrypts nothing"
+            )
         if self.codec_key is not None and not self.keys:
             raise ValueError("encryption.codec_key without encryption.keys: there is nothing to decrypt with")
         if self.index_key is not None and self.index_key_file is not None:
