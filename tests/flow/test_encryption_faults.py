@@ -196,6 +196,7 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         with pytest.raises(Sealed, match=rf"{thread_id}.*not encrypted.*migrate --all"):
             await host.threads.get(thread_id)
+        assert await migrate_all(host.client, everything=False) == {Migration.SEALED: 1}
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=lenient) as host:
         await ran(host, thread_id)
         outcomes = await migrate_all(host.client, everything=True)
@@ -207,6 +208,7 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         assert numbers(await whole(host.threads, thread_id)) == {1}
         await ran(host, thread_id)
+        assert await migrate_all(host.client, everything=False) == {Migration.PRESENT: 1}
 
         async def found() -> bool:
             search = host.threads.search(metadata={"color": "red"}, status=None, ids=None, limit=10, offset=0)
