@@ -110,7 +110,7 @@ async def test_a_key_that_is_not_there_is_named() -> None:
 
 async def test_an_error_shows_little_of_an_id_that_no_key_can_have() -> None:
     bad = changed(await written(), agentvisor_key=b"q" * 1_000_000)
-    with pytest.raises(Sealed, match="q{33}'") as refused:
+    with pytest.raises(Sealed, match=r"q{33}'") as refused:
         await codec(NEW).with_context(HERE).decode([bad])
     assert len(str(refused.value)) < 500
 
