@@ -28,6 +28,7 @@ TEMPORAL_ROOMS = [
     "worker",
     "temporal_server",
     "temporal_client",
+    "temporal_core",
     "checks",
     "capacity",
     "codec",
