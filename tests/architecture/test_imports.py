@@ -86,6 +86,7 @@ AGENT_SIDE = [
     "crewai.py",
     "checkpoint.py",
 ]
+OPENTELEMETRY = ["host/tracing/otel.py", "guest/tracing.py"]
 WORKFLOW = ["host/workflow.py", "host/workflow_*.py", "host/workflow/*.py"]
 
 
@@ -229,9 +230,6 @@ def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> N
     if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()
-
-
-OPENTELEMETRY = ["host/tracing/otel.py", "guest/tracing.py"]
 
 
 @pytest.mark.parametrize("name", ["host/app.py", "host/http/app.py", "guest/agent.py", "guest/zygote.py"])
