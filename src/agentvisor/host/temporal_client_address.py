@@ -105,9 +105,9 @@ def _profile(temporal: TemporalConfig, variables: Mapping[str, str]) -> ClientCo
         )
     except Exception as error:  # what it raises has no public name
         raise ConfigError(
-            f"Temporal's own configuration ({_named(temporal, variables)}) cannot be used: {_unquoted(error)}; `temporal config "
-            "list` shows its profiles"
-        ) from None
+            f"Temporal's own configuration ({_named(temporal, variables)}) cannot be used: {_unquoted(error)}; "
+            "`temporal config list` shows its profiles"
+        ) from error
 
 
 def _unquoted(error: Exception) -> str:
