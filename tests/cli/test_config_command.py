@@ -25,6 +25,11 @@ http:
   operator_key: canary-operator
   api_keys:
   - {name: laptop, owner: anna, hash: "sha256:%s"}
+encryption:
+  keys:
+  - {id: "2026-12", env: THE_NEW_KEY}
+  - {id: "2026-11", key: "bcanary/bcanary/bcanary/bcanary/bcanary/AAA="}
+  search: "off"
 storage:
   url: s3://user:canary-url@bucket/prefix
   options: {secret_access_key: canary-option}
@@ -32,6 +37,7 @@ storage:
 ENVIRONMENT = {
     "AGENTVISOR_HTTP_MAX_BODY": "2MiB",
     "AGENTVISOR_TEMPORAL_API_KEY": "canary-key",
+    "THE_NEW_KEY": "bcanary+bcanary+bcanary+bcanary+bcanary+AAA=",
     "TEMPORAL_ADDRESS": "cloud.example:7233",
 }
 
@@ -60,6 +66,7 @@ async def test_every_value_is_shown_with_where_it_came_from_and_no_secret(tmp_pa
     }
     assert settings["http.operator_key"]["value"] is True
     assert settings["http.api_keys"]["value"] == ["laptop"]
+    assert settings["encryption.keys"]["value"] == ["2026-12", "2026-11"]
     assert settings["storage.url"]["value"] == "s3://bucket/prefix"
     assert shown["temporal"]["Temporal's address"] == "cloud.example:7233 (environment variable TEMPORAL_ADDRESS)"
     assert shown["temporal"]["API key"] == "set (not shown) (temporal.api_key)"
@@ -87,7 +94,7 @@ async def test_a_broken_configuration_is_the_hosts_own_error(tmp_path: Path) -> 
 def test_what_is_shown_are_the_values_in_force(tmp_path: Path) -> None:
     """All of them: a setting that the view forgets would be missed by somebody who looks for a mistake."""
     (tmp_path / "agentvisor.yaml").write_text(FILE)
-    loaded, origins = load_with_origins(tmp_path, environ={"AGENTVISOR_STORAGE_MAX_VALUE": "3MiB"})
+    loaded, origins = load_with_origins(tmp_path, environ={**ENVIRONMENT, "AGENTVISOR_STORAGE_MAX_VALUE": "3MiB"})
     values = {one.key: one for one in view(loaded, origins)}
     assert (values["storage.max_value"].text, values["storage.max_value"].value) == ("3MiB", 3 << 20)
     assert values["dev.data_dir"].value == str(tmp_path / ".agentvisor")

@@ -196,6 +196,7 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         with pytest.raises(Sealed, match=rf"{thread_id}.*not encrypted.*migrate --all"):
             await host.threads.get(thread_id)
+        assert await migrate_all(host.client, everything=False) == {Migration.SEALED: 1}
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=lenient) as host:
         await ran(host, thread_id)
         outcomes = await migrate_all(host.client, everything=True)
@@ -207,6 +208,7 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
     async with engine_host(temporal_process.address, name, guests=guests(), encryption=required) as host:
         assert numbers(await whole(host.threads, thread_id)) == {1}
         await ran(host, thread_id)
+        assert await migrate_all(host.client, everything=False) == {Migration.PRESENT: 1}
 
         async def found() -> bool:
             search = host.threads.search(metadata={"color": "red"}, status=None, ids=None, limit=10, offset=0)
@@ -214,6 +216,31 @@ async def test_threads_of_before_are_taken_along_and_then_plaintext_is_refused(
 
         await until(found)
         assert all(one.metadata["encoding"] == ENCODING for one in await payloads_of(host.client, thread_id))
+
+
+async def test_hosts_get_their_first_keys_one_after_the_other_and_every_run_goes_well(temporal: str) -> None:
+    """As an operator rolls it out: all hosts can decrypt, then the first of them encrypts."""
+    name = queue()
+
+    async def all_well(*hosts: EngineHost) -> None:
+        for thread_id in await asyncio.gather(*(ran(host) for host in hosts for _ in range(3))):
+            for host in hosts:
+                assert numbers(await whole(host.threads, thread_id)) == {1}
+                await host.threads.update_metadata(thread_id, {"by": host.own_queue[-8:]})
+
+    def keyed(label: str, *, encrypts: bool):
+        only = encryption("k", required=False, encrypts=encrypts)
+        return engine_host(temporal, name, name=label, guests=guests(), encryption=only)
+
+    async with keyed("decrypts", encrypts=False) as decrypts:
+        async with engine_host(temporal, name, name="no-keys", guests=guests()) as without:
+            await all_well(without, decrypts)
+        async with keyed("encrypts", encrypts=True) as encrypts:
+            await all_well(encrypts, decrypts)
+            thread_id = await ran(encrypts)
+            started = (await payloads_of(encrypts.client, thread_id))[0]
+            assert started.metadata["encoding"] == ENCODING
+            assert await failed_tasks(decrypts.client, thread_id) == 0
 
 
 async def test_a_key_is_rotated_under_load_and_nothing_is_lost(temporal_process: TemporalProcess) -> None:

@@ -1,6 +1,7 @@
 """The configuration is one typed tree; a mistake in it is named, with its place and what was probably meant."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -415,6 +416,20 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "agentvisor.yaml"
     file.write_bytes(b"\xff\xfe")
     assert f"{file} is not YAML" in refused(tmp_path)
+
+
+PASTED = ["@canary", "*canary", "!canary", "a: canary", '"canary', "`canary", "%canary", "&canary x: y", "[canary"]
+
+
+@pytest.mark.parametrize(
+    "line", ["http: canary", "http: [canary]", "agents: [canary]", *(f"storage:\n  url: {text}" for text in PASTED)]
+)
+def test_a_file_that_cannot_be_read_is_not_quoted(tmp_path: Path, line: str) -> None:
+    """It is a secret that breaks a file: pasted without quotes, with characters that mean something in YAML."""
+    (tmp_path / "agentvisor.yaml").write_text(f"{line}\n")
+    said = refused(tmp_path)
+    assert "canary" not in said
+    assert re.search(r"line [1-4]\b", said)
 
 
 def test_every_unit_is_one_that_the_page_explains() -> None:

@@ -1,6 +1,6 @@
 """Keys are read from where they are, refused with what to do, and never shown."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,11 @@ import yaml
 from tests.support.encryption import INDEX, key, settings
 
 from agentvisor.host.codec.client import keyring_of
+from agentvisor.host.codec.keyring import Key
 from agentvisor.host.config import Config, ConfigError, load_config
 
 
-def loaded(folder: Path, encryption: dict[str, Any], **environ: str) -> Config:
+def loaded(folder: Path, encryption: Any, **environ: str) -> Config:
     (folder / "agentvisor.yaml").write_text(yaml.safe_dump({"encryption": encryption}))
     return load_config(folder, environ=environ)
 
@@ -49,6 +50,12 @@ def test_keys_come_by_variables_too(tmp_path: Path) -> None:
     assert load_config(tmp_path, environ=environ).encryption.keys[0].id == "a"
 
 
+def test_keys_may_only_decrypt_while_hosts_get_them(tmp_path: Path) -> None:
+    keyring = keyring_of(loaded(tmp_path, settings("a", "b", key="b", encrypts=False, required=False)).encryption)
+    assert keyring.writing is None
+    assert keyring.find("a", Key("a", b64decode(key("a"))).check, "it").id == "a"
+
+
 @pytest.mark.parametrize(
     "encryption, says",
     [
@@ -63,15 +70,18 @@ def test_keys_come_by_variables_too(tmp_path: Path) -> None:
         ({"keys": [{"id": "a", "file": "none"}], "index_key": INDEX}, "none cannot be read"),
         ({"keys": [{"id": "a", "key": key("a")}]}, "without encryption.index_key"),
         (settings("a", key="b"), "encryption.key 'b' is none of encryption.keys: a"),
+        (settings("a", key=key("a")), "encryption.key is no id of a key"),
+        ({"keys": [{"id": "a", "env": key("a")}]}, "pattern"),
+        ([{"id": "a", "key": key("a")}], "encryption in"),
+        ({"keys": [{"id": "a", "key": "\ufeff" + key("a")}]}, "no key in base64"),
         (settings("a", "a"), "same id"),
         ({"required": True}, "required without encryption.keys"),
+        (settings("a", encrypts=False), "could not read what it writes. Set required to false"),
         ({"codec_key": "sixteen characters"}, "codec_key without encryption.keys"),
         (settings("a", codec_key="short"), "16"),
     ],
 )
-def test_what_cannot_be_is_refused_and_no_secret_is_shown(
-    tmp_path: Path, encryption: dict[str, Any], says: str
-) -> None:
+def test_what_cannot_be_is_refused_and_no_secret_is_shown(tmp_path: Path, encryption: Any, says: str) -> None:
     with pytest.raises(ConfigError) as refused:
         loaded(tmp_path, encryption)
     assert says in str(refused.value)

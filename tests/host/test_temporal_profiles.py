@@ -116,6 +116,13 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, environ: dict[s
         connection(tmp_path, text, **environ)
 
 
+def test_a_profile_that_cannot_be_read_is_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text("[profile.default]\napi_key = canary\n")
+    with pytest.raises(ConfigError, match=r"t\.toml .*line 2, column \d+, .*string") as refused:
+        connection(tmp_path, "temporal: {config_file: t.toml}")
+    assert "canary" not in str(refused.value)
+
+
 def test_no_secret_is_in_a_representation(tmp_path: Path, profiles: str) -> None:
     found = connection(tmp_path, "temporal: {profile: cloud}", TEMPORAL_CONFIG_FILE=profiles, TEMPORAL_API_KEY="canary")
     assert found.api_key == "canary"

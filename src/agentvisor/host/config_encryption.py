@@ -1,8 +1,8 @@
 """What can be configured of encryption: keys, which of them writes, and what of an index remains."""
 
 import base64
-import binascii
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, cast
@@ -13,6 +13,7 @@ from agentvisor.host.config_auth import Origins
 from agentvisor.host.config_section import Section
 
 _BYTES = 32
+_ID = "[A-Za-z0-9._-]{1,32}"
 _HOW = "`agentvisor encryption-key new` makes one"
 
 
@@ -20,7 +21,7 @@ def decoded_key(text: str) -> bytes:
     """The bytes that a key's text stands for; ValueError where it is no key."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # of base64, or what is not even ASCII: a file with a byte order mark
         raise ValueError(f"this is no key in base64: {_HOW}") from error
     if len(key) != _BYTES:
         raise ValueError(f"this key has {len(key)} bytes, and needs {_BYTES}: {_HOW}")
@@ -40,12 +41,12 @@ def _json_list(value: object) -> object:
 class EncryptionKeyConfig(Section):
     """A key, or where it is: one of key, file and env."""
 
-    id: str = Field(
-        pattern=r"^[A-Za-z0-9._-]{1,32}$", description="Its name, which stands beside all that is encrypted with it."
-    )
+    id: str = Field(pattern=rf"^{_ID}$", description="Its name, which stands beside all that is encrypted with it.")
     key: SecretStr | None = Field(default=None, repr=False, description="The key itself: 32 bytes in base64.")
     file: Path | None = Field(default=None, description="Or a file that holds it, relative to this one.")
-    env: str | None = Field(default=None, min_length=1, description="Or a variable of the host's environment.")
+    env: str | None = Field(
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Or a variable of the host's environment."
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -77,6 +78,11 @@ class EncryptionConfig(Section):
     key: str | None = Field(
         default=None, description="Id of the key that encrypts; the first when not set. The others only decrypt."
     )
+    encrypts: bool = Field(
+        default=True,
+        description="With keys, encrypt what is written; false only decrypts, while hosts get their first keys one "
+        "after the other.",
+    )
     required: bool = Field(
         default=True,
         description="With keys, refuse what is not encrypted; false reads it, while threads of before are taken along.",
@@ -107,9 +113,16 @@ class EncryptionConfig(Section):
         if len(set(ids)) < len(ids):
             raise ValueError("two encryption.keys have the same id: give each its own, and never one twice")
         if self.key is not None and self.key not in ids:
+            if not re.fullmatch(_ID, self.key):  # a key itself, perhaps: it is not shown
+                raise ValueError("encryption.key is no id of a key: it names one of encryption.keys, where keys stand")
             raise ValueError(f"encryption.key {self.key!r} is none of encryption.keys: {', '.join(ids) or 'none'}")
         if not self.keys and self.required and "required" in self.model_fields_set:
             raise ValueError(f"encryption.required without encryption.keys: add a key, {_HOW}")
+        if self.keys and self.required and not self.encrypts:
+            raise ValueError(
+                "encryption.encrypts is false, and encryption.required true: this host could not read what it writes. "
+                "Set required to false as long as it encrypts nothing"
+            )
         if self.codec_key is not None and not self.keys:
             raise ValueError("encryption.codec_key without encryption.keys: there is nothing to decrypt with")
         if self.index_key is not None and self.index_key_file is not None:

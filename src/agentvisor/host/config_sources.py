@@ -89,7 +89,7 @@ def _leaves(model: type[BaseModel], content: object, path: tuple[str, ...], plac
     if table is None:
         origin = places.of(path)
         where = f"{'.'.join(path)} in {origin}" if path else str(origin)
-        raise ConfigError(f"{where} must be a table of keys, not {content!r}")
+        raise ConfigError(f"{where} must be a table of keys, not {_kind(content)}")
     for key, value in table.items():
         here = (*path, str(key))
         if not isinstance(key, str) or key not in model.model_fields or key in NOT_SETTINGS:
@@ -107,13 +107,18 @@ def _leaves(model: type[BaseModel], content: object, path: tuple[str, ...], plac
 def _agents(content: object, places: _Places) -> Iterator[Value]:
     agents = _table(content)
     if agents is None:
-        raise ConfigError(f"agents in {places.of(('agents',))} must be a table of names, not {content!r}")
+        raise ConfigError(f"agents in {places.of(('agents',))} must be a table of names, not {_kind(content)}")
     for name, agent in agents.items():
         here = ("agents", str(name))
         for key in _table(agent) or ():
             if key not in AgentConfig.model_fields:
                 raise _unknown_key((*here, str(key)), AgentConfig, places.of((*here, str(key))))
         yield Value(here, agent, places.of(here))
+
+
+def _kind(content: object) -> str:
+    """What stands where a table should; not the thing itself, which may be a secret."""
+    return "a list" if isinstance(content, list) else "a text" if isinstance(content, str) else "a single value"
 
 
 def _table(value: object) -> Mapping[object, object] | None:

@@ -92,7 +92,9 @@ class TemporalConfig(Section):
         "TEMPORAL_CONFIG_FILE's or the one in the user's folder.",
     )
     api_key: SecretStr | None = Field(
-        default=None, description="API key of Temporal (Temporal Cloud); sent with every request, by TLS."
+        default=None,
+        description="API key of Temporal (Temporal Cloud); sent with every request, by TLS "
+        "unless temporal.tls.enabled is false.",
     )
     api_key_file: Path | None = Field(
         default=None, description="Or a file that holds it and nothing else, relative to this one."

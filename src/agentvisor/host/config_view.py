@@ -74,7 +74,7 @@ def _names(value: object) -> list[str] | None:
         case dict():
             return [str(name) for name in cast("dict[object, object]", value)]
         case list():
-            return [str(getattr(one, "name", "")) for one in cast("list[object]", value)]
+            return [str(getattr(one, "name", None) or getattr(one, "id", "")) for one in cast("list[object]", value)]
         case _:
             return None
 

@@ -1,5 +1,6 @@
 """Reads a YAML file in which every key stands once: of two, one would count and the other would be lost silently."""
 
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -47,8 +48,22 @@ def read_yaml(file: Path) -> tuple[object, Lines]:
         raise ConfigError(f"{file}: {error}", file=str(file)) from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", file=str(file)) from error
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{file} is not YAML: {_told(error)}", file=str(file)) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file} is not YAML: {error}", file=str(file)) from error
+
+
+def _told(error: yaml.MarkedYAMLError) -> str:
+    """What is wrong and where. PyYAML would quote the line, and it is a key without quotes that breaks one."""
+    mark = error.problem_mark or error.context_mark
+    problem = _NAMED.sub(r"\1 (not shown)", error.problem or error.context or "it cannot be read")
+    where = "" if mark is None else f", in line {mark.line + 1}, column {mark.column + 1}"
+    return f"{problem}{where}; a value with special characters needs quotes"
+
+
+_NAMED = re.compile(r"\b(alias|anchor|tag) .*", re.DOTALL)
+"""What a text becomes that begins with *, & or an exclamation mark, with its name."""
 
 
 def _lines(node: yaml.Node, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -7,6 +7,7 @@ profile: an API key or a certificate goes only where it was configured to go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ DEFAULT_ADDRESS = "localhost:7233"
 """Temporal's own default."""
 
 _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+_SHOWN = re.compile(r"\s*\d*\s*\|")
 _VARIABLES = {
     "address": "TEMPORAL_ADDRESS",
     "namespace": "TEMPORAL_NAMESPACE",
@@ -103,9 +105,14 @@ def _profile(temporal: TemporalConfig, variables: Mapping[str, str]) -> ClientCo
         )
     except Exception as error:  # what it raises has no public name
         raise ConfigError(
-            f"Temporal's own configuration ({_named(temporal, variables)}) cannot be used: {error}; `temporal config "
-            "list` shows its profiles"
+            f"Temporal's own configuration ({_named(temporal, variables)}) cannot be used: {_unquoted(error)}; "
+            "`temporal config list` shows its profiles"
         ) from error
+
+
+def _unquoted(error: Exception) -> str:
+    """Without the line of the file that a parser shows: an API key may stand in it."""
+    return ", ".join(line for line in str(error).splitlines() if line and not _SHOWN.match(line))
 
 
 def _named(temporal: TemporalConfig, variables: Mapping[str, str]) -> str:

@@ -72,6 +72,14 @@ async def new_namespace(address: str, *, attributes: bool = True) -> str:
     return name
 
 
+async def test_an_api_key_that_goes_in_the_clear_is_warned_of(project: Path, temporal: str) -> None:
+    config = config_of(project, temporal, temporal__api_key="canary", temporal__tls__enabled="false")
+    found = (await examined(config, "connection"))["connection"]
+    assert found.verdict is Verdict.WARNING
+    assert "without TLS, with an API key" in found.seen
+    assert "switch TLS on" in found.advice
+
+
 async def test_a_host_that_could_start_is_told_so(project: Path, temporal: str) -> None:
     ended = await run_command("doctor", "--config", str(project), "--temporal-address", temporal, "--json")
     found = json.loads(ended.out)

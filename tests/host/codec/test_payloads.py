@@ -85,10 +85,20 @@ async def test_a_changed_or_cut_payload_is_refused(where: int) -> None:
             await codec(NEW).with_context(HERE).decode([broken])
 
 
-@pytest.mark.parametrize("place", [b"", b"{}", b"[1,2]", b'["a"]', b"\xff"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        b"", b"{}", b"[1,2]", b'["a"]', b"\xff", b"[" * 16_000, b"[" * 100_000,
+        b'["\\ud800","thread-a"]', b'["%s","thread-a"]' % (b"n" * 100_000),
+    ],
+)  # fmt: skip
 async def test_a_place_that_is_none_is_damage_and_no_crash(place: bytes) -> None:
+    """In a worker everything else than damage would be tried again for ever."""
+    bad = changed(await written(), agentvisor_place=place)
     with pytest.raises(Corrupt, match="does not say where"):
-        await codec(NEW).with_context(HERE).decode([changed(await written(), agentvisor_place=place)])
+        await codec(NEW).with_context(HERE).decode([bad])
+    (refused,) = await codec(NEW).in_workers().with_context(HERE).decode([bad])
+    assert refused.metadata["encoding"] == REFUSED
 
 
 async def test_a_key_that_is_not_there_is_named() -> None:
@@ -96,6 +106,13 @@ async def test_a_key_that_is_not_there_is_named() -> None:
         await codec(OLD).with_context(HERE).decode([await written()])
     with pytest.raises(Sealed, match="'new'"):
         await codec(required=False).with_context(HERE).decode([await written()])
+
+
+async def test_an_error_shows_little_of_an_id_that_no_key_can_have() -> None:
+    bad = changed(await written(), agentvisor_key=b"q" * 1_000_000)
+    with pytest.raises(Sealed, match=r"q{33}'") as refused:
+        await codec(NEW).with_context(HERE).decode([bad])
+    assert len(str(refused.value)) < 500
 
 
 async def test_another_key_under_the_same_id_is_told_from_damage() -> None:

@@ -31,6 +31,16 @@ def test_while_threads_are_taken_along_a_search_finds_both() -> None:
     assert asked.endswith(" OR AgentVisorOwner = 'anna')")
 
 
+def test_a_host_that_only_decrypts_yet_writes_plain_terms_and_finds_what_the_others_hashed() -> None:
+    terms = terms_of(encryption("one", required=False, encrypts=False))
+    assert terms.written("AgentVisorOwner", ["anna"]) == ["anna"]
+    assert terms.asked("AgentVisorOwner", "anna") == terms_of(encryption("one", required=False)).asked(
+        "AgentVisorOwner", "anna"
+    )
+    off = terms_of(encryption("one", required=False, encrypts=False, search="off", index_key=None))
+    assert off.written("AgentVisorOwner", ["anna"]) == ["anna"]
+
+
 def test_off_writes_none_and_refuses_to_search() -> None:
     terms = terms_of(encryption("one", search="off", index_key=None))
     assert terms.written("AgentVisorMetadata", ["color=red"]) == []

@@ -9,7 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from agentvisor.core.errors import AgentVisorError
-from agentvisor.host.checks.finding import Finding, failed, ok, skipped
+from agentvisor.host.checks.finding import Finding, failed, ok, skipped, warning
 from agentvisor.host.config import Config
 from agentvisor.host.ports import Port, require_free
 from agentvisor.host.temporal_client import address_beside, client_of
@@ -37,7 +37,11 @@ async def check_connection(config: Config, *, patience: float) -> tuple[Finding,
         return failed(NAME, f"{error.status.name}: {error.message}", "is it Temporal?"), None
     except AgentVisorError as error:
         return _not_connected(error), None
-    return ok(NAME, f"Temporal {info.server_version} at {_described(config, address)}"), client
+    seen = f"Temporal {info.server_version} at {_described(config, address)}"
+    if address is None and (found := connection_of(config)).api_key and not found.tls:
+        advice = "whoever is on the way reads the API key: switch TLS on, unless a proxy beside this host does it"
+        return warning(NAME, seen, f"{advice} (temporal.tls.enabled, TEMPORAL_TLS)"), client
+    return ok(NAME, seen), client
 
 
 def _not_connected(error: AgentVisorError) -> Finding:

@@ -25,7 +25,7 @@ _INDEX = b"agentvisor search v1"
 
 def keyring_of(config: EncryptionConfig) -> Keyring:
     """The keys of a configuration."""
-    return Keyring([Key(one.id, one.secret()) for one in config.keys], config.key)
+    return Keyring([Key(one.id, one.secret()) for one in config.keys], config.key, encrypts=config.encrypts)
 
 
 def terms_of(config: EncryptionConfig) -> SearchTerms:
@@ -33,9 +33,9 @@ def terms_of(config: EncryptionConfig) -> SearchTerms:
     if not config.keys:
         return SearchTerms()
     if config.search == "off" or config.index_key is None:
-        return SearchTerms(kept=False)
+        return SearchTerms(kept=not config.encrypts)
     hashing = Key("index", config.index_secret()).derived(_INDEX)
-    return SearchTerms(hashing, also_plain=not config.required)
+    return SearchTerms(hashing, also_plain=not config.required, writes_plain=not config.encrypts)
 
 
 def data_converter_of(config: EncryptionConfig) -> DataConverter:

@@ -56,10 +56,15 @@ class Key:
 class Keyring:
     """Keys by their ids."""
 
-    def __init__(self, keys: Sequence[Key] = (), writes: str | None = None) -> None:
-        """`writes`: the id of the key that encrypts; the first when not given."""
+    def __init__(self, keys: Sequence[Key] = (), writes: str | None = None, *, encrypts: bool = True) -> None:
+        """Args:
+        keys: all that decrypt.
+        writes: the id of the key that encrypts; the first when not given.
+        encrypts: false: they only decrypt.
+        """
         self._keys = {key.id: key for key in keys}
-        self.writing = self._keys[writes] if writes is not None else next(iter(keys), None)
+        writing = self._keys[writes] if writes is not None else next(iter(keys), None)
+        self.writing = writing if encrypts else None
         """None: nothing is encrypted."""
 
     def find(self, key_id: str, check: bytes, what: str) -> Key:

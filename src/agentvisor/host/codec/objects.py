@@ -52,7 +52,9 @@ class ObjectCipher:
         """What is stored of an object."""
         key = self._keyring.writing
         if key is None:
-            raise Sealed(f"{path} cannot be encrypted: this host has no encryption.keys")
+            raise Sealed(
+                f"{path} cannot be encrypted: this host encrypts nothing: see encryption.keys and encryption.encrypts"
+            )
         salt, named = os.urandom(_SALT), key.id.encode()
         head = (_MAGIC + bytes([len(named)]) + named.ljust(_ID, b"\0") + key.check + salt).ljust(HEAD, b"\0")
         cipher = AESGCM(key.derived(self._purpose(path), salt=salt))

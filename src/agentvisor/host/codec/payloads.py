@@ -35,6 +35,8 @@ _PURPOSE = b"agentvisor payload v1\0"
 _NONCE = 12
 _RAW, _ZSTD = b"\0", b"\1"
 _SIZE = 4
+_ID_SHOWN = 33
+"""Of a key's id, which has 32 characters at most: the rest of a longer one fits no key, and belongs in no error."""
 _LEVEL = 1
 _COMPRESS_FROM = 400
 """Bytes below which compressing saves nothing worth its time."""
@@ -135,7 +137,7 @@ def opened(payload: Payload, keyring: Keyring, place: Place) -> Payload:
     says = named_place(payload)
     if says != place:
         raise Corrupt(f"{place} holds a payload that was written for {says}: somebody has moved it")
-    key_id = payload.metadata.get(_KEY_ID, b"").decode(errors="replace")
+    key_id = payload.metadata.get(_KEY_ID, b"")[:_ID_SHOWN].decode(errors="replace")
     try:
         check = bytes.fromhex(payload.metadata.get(_CHECK, b"").decode(errors="replace"))
     except ValueError:

@@ -15,6 +15,8 @@ CRON_PREFIX = "agentvisor-cron:"
 """Of the ids of schedules, and of the workflows that they start."""
 _FIRED = re.compile(r"-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 """What Temporal adds to a schedule's id for the workflow that it starts: what that begins with was encrypted before."""
+_LONGEST = 16 * 1024
+"""Bytes of a place: Temporal takes no ids of more than 1,000, each of which may be six here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,25 @@ class Place:
     def decoded(cls, data: bytes) -> Place:
         """What a payload says of itself; `Corrupt` where it is no place."""
         try:
-            found: object = json.loads(data)
-        except ValueError:
+            found: object = json.loads(data) if len(data) <= _LONGEST else None
+        except (ValueError, RecursionError):  # whoever writes to Temporal's database may nest as deep as he likes
             found = None
         named = cast("list[object]", found) if isinstance(found, list) else []
-        if len(named) != 2 or not all(isinstance(one, str) for one in named):
+        if len(named) != 2 or not all(isinstance(one, str) and _is_text(one) for one in named):
             raise Corrupt("an encrypted payload does not say where it belongs")
         return cls(str(named[0]), str(named[1]))
 
     def __str__(self) -> str:
         return f"{self.workflow_id or 'no workflow'} of namespace {self.namespace or '-'}"
+
+
+def _is_text(found: str) -> bool:
+    """Half a surrogate pair is a string of Python's, and neither a log nor an answer can hold it."""
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 NOWHERE = Place("", "")

@@ -18,20 +18,26 @@ _LONG = 32
 class SearchTerms:
     """Says of every term how it is written, and what a search for it asks. Equal terms are equal when hashed."""
 
-    def __init__(self, hashing: bytes | None = None, *, kept: bool = True, also_plain: bool = False) -> None:
+    def __init__(
+        self, hashing: bytes | None = None, *, kept: bool = True, also_plain: bool = False, writes_plain: bool = False
+    ) -> None:
         """Args:
         hashing: the key of the hashes; none: terms stand there as they are.
         kept: whether there are any.
         also_plain: threads may be there that were written before there were keys: a search finds those too.
+        writes_plain: and this host writes such, beside others that write hashes already.
         """
         self._hashing = hashing
         self._kept = kept
         self._also_plain = also_plain
+        self._writes_plain = writes_plain
 
     def written(self, attribute: str, terms: list[str]) -> list[str]:
         """What the index has for these terms."""
         if not self._kept:
             return []
+        if self._writes_plain:
+            return terms
         return [self._hashed(attribute, one) for one in terms]
 
     def asked(self, attribute: Attribute, term: str) -> str:
