@@ -192,6 +192,33 @@ async def test_a_thread_that_is_at_work_is_exported_as_it_stands_and_goes_on_in_
     await home.http.delete(f"/threads/{thread}")
 
 
+async def test_who_imports_a_live_thread_neither_reads_on_nor_disturbs_those_who_read_it(
+    home: Place, tmp_path: Path
+) -> None:
+    """Runs keep their ids in a file: the events of a run are those of its thread, too, and that may be another's."""
+    thread, gate = unique(), tmp_path / "gate"
+    body = {"assistant_id": "at_work", "input": {"gate": str(gate)}, "if_not_exists": "create"}
+    run = (await home.http.post(f"/threads/{thread}/runs", json=body)).json()["run_id"]
+
+    async def events(of: str) -> str:
+        path = f"/threads/{of}/runs/{run}/stream"
+        return (await home.http.get(path, headers={"Last-Event-ID": "-1"})).raise_for_status().text
+
+    async def one_is_done() -> bool:
+        return any(one.get("result") for one in (await home.get(f"/threads/{thread}/state"))["tasks"])
+
+    await until(one_is_done)
+    imported = (await home.imported(await home.export(thread), thread_id=f"{thread}.2"))["thread_id"]
+    foreign = await events(imported)
+    assert "event: values" not in foreign.partition("event: gap")[0], foreign
+    assert await home.get(f"/threads/{imported}/runs/{run}/join") is not None
+    gate.touch()
+    own = await events(thread)
+    assert "event: gap" not in own
+    assert "through the gate" in own, own
+    await home.http.delete(f"/threads/{thread}")
+
+
 async def test_a_past_checkpoint_is_forked_after_an_import(home: Place, away: Place) -> None:
     thread = unique()
     await home.run(thread, "asking", input={"count": 1})
