@@ -284,3 +284,9 @@ def test_a_thread_whose_name_is_too_long_for_a_file_is_no_crash(
 ) -> None:
     assert ended_by("threads", "export", "x" * 255, "--url", nowhere) == 7
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("typed", ["-h", "threads -h", "interrupts -h", "runs tail -h"])
+def test_the_short_option_helps_too(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended_by(*typed.split()) == 0
+    assert "Usage: agentvisor" in capsys.readouterr().out
