@@ -15,7 +15,9 @@ from typer.main import get_command
 from agentvisor.cli import exits, usage
 from agentvisor.cli.asking import answer_of
 from agentvisor.cli.commands import app
+from agentvisor.cli.http import StreamedEvent
 from agentvisor.cli.show import EventPrinter, as_json, cell, print_table
+from agentvisor.cli.threads import _waiting
 from agentvisor.cli.threads_diff import Difference
 from agentvisor.core.errors import InvalidInput
 
@@ -290,3 +292,10 @@ def test_a_thread_whose_name_is_too_long_for_a_file_is_no_crash(
 def test_the_short_option_helps_too(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended_by(*typed.split()) == 0
     assert "Usage: agentvisor" in capsys.readouterr().out
+
+
+def test_in_a_pipe_no_question_and_no_event_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "q" * 1000
+    EventPrinter(quiet=False).show(StreamedEvent("updates", {"ask": {"value": long}}, "1"))
+    assert long in capsys.readouterr().out
+    assert long in _waiting({"interrupts": {"task": [{"value": long}]}})

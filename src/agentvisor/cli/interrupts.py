@@ -17,9 +17,12 @@ from agentvisor.cli.facts import fields, objects, run_path, text, thread_path, t
 from agentvisor.cli.http import Host, Key, Url, connected
 from agentvisor.cli.options import AsJson, ThreadId
 from agentvisor.cli.run import json_of
-from agentvisor.cli.show import EventPrinter, as_json, print_json, print_table
+from agentvisor.cli.show import EventPrinter, as_json, cut, print_json, print_table
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.host.render_typed import Json
+
+_LONGEST = 120
+"""Characters of a question, in a table for people."""
 
 
 class _ListsByItself(TyperGroup):
@@ -65,7 +68,11 @@ def list_interrupts(
         return
     names, times = ("thread_id", "id", "agent", "kind"), ("created_at", "deadline")
     rows = [
-        (*(text(one, name) for name in names), *(time(one, name) for name in times), as_json(one.get("value"))[:120])
+        (
+            *(text(one, name) for name in names),
+            *(time(one, name) for name in times),
+            cut(as_json(one.get("value")), 120),
+        )
         for one in found
     ]
     print_table(("thread", "interrupt", "agent", "kind", "asked", "deadline", "waits for"), rows)

@@ -49,6 +49,11 @@ def is_seen() -> bool:
     return sys.stdout.isatty()
 
 
+def cut(text: str, most: int) -> str:
+    """As much of a text as a person wants to see of it; in a pipe all."""
+    return text if len(text) <= most or not is_seen() else text[: most - 1] + "…"
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table that fits a terminal; in a pipe each row is a line, and nothing is cut."""
     cells = [[cell(one) for one in row] for row in rows]
@@ -134,5 +139,4 @@ class EventPrinter:
 
 
 def _short(value: Json) -> str:
-    text = as_json(value)
-    return escape(text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…")
+    return escape(cut(as_json(value), _WIDEST))
