@@ -1,8 +1,11 @@
 """What is typed wrongly is said in one line, with the nearest that is right; help tells of everything."""
 
 import io
+import json
 import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.cli.conftest import run_command
@@ -12,8 +15,11 @@ from typer.main import get_command
 from agentvisor.cli import exits, usage
 from agentvisor.cli.asking import answer_of
 from agentvisor.cli.commands import app
-from agentvisor.cli.show import as_json, cell, print_table
+from agentvisor.cli.http import StreamedEvent
+from agentvisor.cli.show import EventPrinter, as_json, cell, print_table
+from agentvisor.cli.threads import _waiting
 from agentvisor.cli.threads_diff import Difference
+from agentvisor.core.errors import InvalidInput
 
 pytestmark = pytest.mark.thorough
 
@@ -192,3 +198,104 @@ def test_no_difference_is_said() -> None:
     same = state({"a": 1}, 1)
     assert [*Difference(same, same).lines()][-1] == "nothing changed"  # pyright: ignore[reportArgumentType]
     assert [*Difference({}, same).lines()][:3] == ["--- (nothing)", "+++ c1  step 1  t", "@@ a added @@"]  # pyright: ignore[reportArgumentType]
+
+
+async def test_what_no_output_can_take_is_shown_all_the_same(nowhere: str) -> None:
+    half = "half \ud800 of one"
+    assert json.loads(as_json(half)) == half
+    assert half not in (as_json(half).encode().decode(), cell(half).encode().decode())
+    ended = await run_command("threads", "list", "--url", f"{nowhere}/漢字", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (ended.code, len(ended.err.splitlines())) == (7, 1)
+
+
+def test_what_an_agent_raises_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = EventPrinter(quiet=False)
+    printer.failed({"status": "error", "error": {"error": "ValueError", "message": "a\x1b]0;owned\x07\ud800 [b]"}})
+    exits.say(InvalidInput("c\x1b[2J"))
+    shown = capsys.readouterr().err
+    assert "[b]" in shown
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]", shown)
+
+
+def ended_by(*typed: str) -> object:
+    try:
+        return usage.run(app, "agentvisor", [*typed])
+    except SystemExit as ended:
+        return ended.code
+
+
+@pytest.mark.parametrize("named", ["a/b", "", "..", "x" * 256, "white space"])
+@pytest.mark.parametrize("typed", ["threads show", "threads export", "runs list", "run asking --thread"])
+def test_what_is_no_id_is_refused_with_the_rule(
+    typed: str, named: str, nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_by(*typed.split(), named, "--url", nowhere) == 2
+    assert "use 1 to 255 characters of" in capsys.readouterr().err
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A program that is no host of ours; the path says what it answers with."""
+
+    def do_GET(self) -> None:
+        said = self.path.split("/")[1]
+        status, kind, body = {
+            "page": (200, "text/html", b"<html>"),
+            "json": (400, "application/json", b'{"code": 13, "detail": "missing csrf token"}'),
+            "proxy": (502, "text/html", b"<h1>Bad Gateway</h1>"),
+            "moved": (307, "text/plain", b""),
+            "later": (429, "application/json", b'{"code": "too_many", "message": "close a stream"}'),
+        }[said]
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        if status == 307:
+            self.send_header("location", "https://host.example/x")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "typed, path, says",
+    [
+        ("threads history t", "page", "is no AgentVisor host (HTTP 200, text/html)"),
+        ("threads history t", "json", "is no AgentVisor host (HTTP 400"),
+        ("threads export t -o -", "proxy", "is no AgentVisor host (HTTP 502"),
+        ("threads export t -o -", "moved", "points to https://host.example/x"),
+        ("threads history t", "moved", "points to https://host.example/x"),
+        ("threads history t", "later", "close a stream"),
+    ],
+)
+def test_what_is_no_host_is_said_to_be_none(
+    typed: str, path: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/{path}"
+        assert ended_by(*typed.split(), "--url", url) == 7
+        server.shutdown()
+    said = capsys.readouterr().err
+    assert says in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_thread_whose_name_is_too_long_for_a_file_is_no_crash(
+    nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_by("threads", "export", "x" * 255, "--url", nowhere) == 7
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("typed", ["-h", "threads -h", "interrupts -h", "runs tail -h"])
+def test_the_short_option_helps_too(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended_by(*typed.split()) == 0
+    assert "Usage: agentvisor" in capsys.readouterr().out
+
+
+def test_in_a_pipe_no_question_and_no_event_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "q" * 1000
+    EventPrinter(quiet=False).show(StreamedEvent("updates", {"ask": {"value": long}}, "1"))
+    assert long in capsys.readouterr().out
+    assert long in _waiting({"interrupts": {"task": [{"value": long}]}})

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentvisor.core.ids import RunId
-from agentvisor.host.streams import ALL, METADATA, Event, Gap, RunStreams, StreamLimits
+from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.host.streams import ALL, METADATA, Event, Gap, RunStreams, StreamLimits, TapeId
 
-RUN, OTHER = RunId("run"), RunId("other")
+THREAD = ThreadId("thread")
+RUN, OTHER = TapeId(THREAD, RunId("run")), TapeId(THREAD, RunId("other"))
 
 
 def streams(**limits: int) -> RunStreams:
     return RunStreams(StreamLimits(**limits), clock=lambda: 0.000_001)
 
 
-def publish(streams: RunStreams, *texts: str, run: RunId = RUN, attempt: int = 1) -> None:
+def publish(streams: RunStreams, *texts: str, run: TapeId = RUN, attempt: int = 1) -> None:
     for text in texts:
         streams.publish(run, attempt, "custom", [], text.encode())
 
@@ -154,9 +155,9 @@ async def test_one_event_over_every_limit_is_dropped_and_shows_as_a_gap() -> Non
 def test_runs_without_events_do_not_pile_up(field: str) -> None:
     subject = streams(**{field: 5})
     for number in range(100):
-        subject.open(RunId(str(number)))
+        subject.open(TapeId(THREAD, RunId(str(number))))
         if field == "ended_runs":
-            subject.close(RunId(str(number)))
+            subject.close(TapeId(THREAD, RunId(str(number))))
     assert len(subject._tapes) == 5
 
 
@@ -253,3 +254,14 @@ async def test_events_that_wait_too_long_for_their_numbers_are_not_held_without_
     publish(subject, *"abcdef", attempt=2)
     subject.close(RUN)
     assert await read(subject.subscribe(RUN, None)) == ["d", "e", "f"]
+
+
+async def test_an_imported_run_of_the_same_id_neither_reads_nor_ends_the_events_of_the_other() -> None:
+    subject, imported = streams(), TapeId(ThreadId("imported"), RUN.run_id)
+    publish(subject, "a")
+    subject.follow(imported)
+    subject.close(imported)
+    assert await read(subject.subscribe(imported, ALL)) == []
+    publish(subject, "b")
+    subject.close(RUN)
+    assert await read(subject.subscribe(RUN, ALL)) == ["a", "b"]

@@ -32,6 +32,7 @@ app = typer.Typer(
     help="Durable runs for LLM agents: kill anything at any time, lose nothing that was acknowledged.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command("dev")(told(dev.dev))
 app.command("serve")(told(serve.serve))

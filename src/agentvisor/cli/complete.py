@@ -55,8 +55,11 @@ def _of_thread(ctx: typer.Context, incomplete: str, what: str, field: str) -> li
     thread = ctx.params.get("thread_id")
     if not isinstance(thread, str):
         return []
-    place = thread_path(thread)
-    return _quietly(ctx, incomplete, lambda host: [text(one, field) for one in objects(host.get(f"{place}/{what}"))])
+
+    def ask(host: Host) -> list[str]:
+        return [text(one, field) for one in objects(host.get(f"{thread_path(thread)}/{what}"))]
+
+    return _quietly(ctx, incomplete, ask)
 
 
 def _quietly(ctx: typer.Context, incomplete: str, ask: Callable[[Host], list[str]]) -> list[str]:

@@ -83,7 +83,9 @@ def exit_code(error: AgentVisorError) -> int:
 
 def say(error: AgentVisorError) -> None:
     """The error's line."""
-    print(f"agentvisor: {error.message}", file=sys.stderr)
+    from agentvisor.cli.show import plain  # it loads rich, which most commands that end well never need
+
+    print(f"agentvisor: {plain(error.message)}", file=sys.stderr)
 
 
 def told(command: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import quote
 
+from agentvisor.core.ids import run_id as checked_run
+from agentvisor.core.ids import thread_id as checked_thread
 from agentvisor.host.render_typed import Json
 
 
@@ -30,12 +31,12 @@ def time(facts: Mapping[str, Json], name: str) -> str:
 
 
 def thread_path(thread_id: str) -> str:
-    """Of a thread's routes, whatever its id is."""
-    return f"/threads/{quote(thread_id, safe='')}"
+    """Of a thread's routes. `InvalidInput` for what is no id: no route would answer, and say so."""
+    return f"/threads/{checked_thread(thread_id)}"
 
 
 def run_path(thread_id: str, run_id: str) -> str:
-    return f"{thread_path(thread_id)}/runs/{quote(run_id, safe='')}"
+    return f"{thread_path(thread_id)}/runs/{checked_run(run_id)}"
 
 
 def has_ended(run: Mapping[str, Json]) -> bool:

@@ -14,6 +14,7 @@ from typing import Annotated, cast
 import httpx
 import typer
 
+from agentvisor.cli.facts import fields
 from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
@@ -24,6 +25,8 @@ _ALL = "all"
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
+_LATER = (408, 429)
+"""Statuses of HTTP itself of a request that may be taken later."""
 _ENDED = ("success", "error", "timeout", "interrupted")
 
 Url = Annotated[
@@ -70,21 +73,21 @@ class Host:
         while True:
             named = query if following is None else {**query, "after": following}
             response = self._answered("GET", path, None, named)
-            yield cast("Json", response.json())
+            yield self._json(response)
             following = response.headers.get("x-pagination-next")
             if following is None:
                 return
 
     def _request(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> Json:
         response = self._answered(method, path, body, query)
-        return cast("Json", response.json()) if response.content else None
+        return self._json(response) if response.content else None
 
     def _answered(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> httpx.Response:
         try:
             response = self._client.request(method, path, json=body, params=query)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        _raise_for(response)
+        self._raise_for(response)
         return response
 
     def delete(self, path: str) -> None:
@@ -96,9 +99,9 @@ class Host:
         """An answer that is read piece by piece by the caller."""
         try:
             with self._client.stream("GET", path, timeout=httpx.Timeout(30, read=120)) as response:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
-                _raise_for(response)
+                self._raise_for(response)
                 yield response
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
@@ -111,8 +114,8 @@ class Host:
             response = self._client.post(path, params=query, content=pieces, headers=headers, timeout=timeout)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        _raise_for(response)
-        return cast("Json", response.json())
+        self._raise_for(response)
+        return self._json(response)
 
     def wait(self, path: str) -> Json:
         """The answer to a POST that may take as long as a run; the host sends signs of life meanwhile."""
@@ -120,8 +123,8 @@ class Host:
             response = self._client.post(path, timeout=httpx.Timeout(30, read=60))
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        _raise_for(response)
-        answer = cast("Json", response.json()) if response.content else None
+        self._raise_for(response)
+        answer = self._json(response) if response.content else None
         failed = answer.get("__error__") if isinstance(answer, dict) else None
         if isinstance(failed, dict):  # the status was sent before it was known
             raise _BY_NAME.get(str(failed.get("error")), Internal)(str(failed.get("message")))
@@ -181,9 +184,9 @@ class Host:
         headers = {"Last-Event-ID": reader.last_id} if method == "GET" and reader.last_id else {}
         timeout = httpx.Timeout(10, read=silence)  # a live stream sends a heartbeat every 5 seconds
         with self._client.stream(method, path, json=body, headers=headers, timeout=timeout) as response:
-            if response.is_error:
+            if not response.is_success:
                 response.read()
-            _raise_for(response)
+            self._raise_for(response)
             reader.place = response.headers.get("content-location", reader.place)
             yield from reader.events(response.iter_lines())
 
@@ -193,6 +196,37 @@ class Host:
         except Unavailable:
             return False
         return isinstance(run, dict) and run.get("status") in _ENDED
+
+    def _raise_for(self, response: httpx.Response) -> None:
+        """Raise the error that the host answered with, as its own class."""
+        if response.status_code == 401:
+            raise PermissionRefused(
+                "the host refuses the key, or there was none: give it as --key or AGENTVISOR_API_KEY"
+            )
+        if response.is_success:
+            return
+        try:
+            facts = fields(cast("Json", response.json()))
+        except ValueError:
+            facts = {}
+        if "code" not in facts or "message" not in facts:  # no error of ours: a proxy, another program, a redirect
+            raise self._no_host(response)
+        other = Unavailable if response.status_code in _LATER else Internal
+        raise ERRORS.get(str(facts["code"]), other)(str(facts["message"]))
+
+    def _json(self, response: httpx.Response) -> Json:
+        try:
+            return cast("Json", response.json())
+        except ValueError:
+            raise self._no_host(response) from None
+
+    def _no_host(self, response: httpx.Response) -> Unavailable:
+        kind = response.headers.get("content-type", "nothing").partition(";")[0]
+        moved = f", and points to {response.headers['location']}" if response.has_redirect_location else ""
+        return Unavailable(
+            f"what answers at {self._url} is no AgentVisor host (HTTP {response.status_code}, {kind}{moved}): name one "
+            "with --url or AGENTVISOR_ENDPOINT"
+        )
 
     def _unreachable(self, error: httpx.HTTPError) -> Unavailable:
         return Unavailable(
@@ -255,18 +289,3 @@ def _url_of(address: str, port: int) -> str:
     """A host that listens on every address is reached at this machine's own."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104 - nothing listens here
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-
-
-def _raise_for(response: httpx.Response) -> None:
-    """Raise the error that the host answered with, as its own class."""
-    if not response.is_error:
-        return
-    if response.status_code == 401:
-        raise PermissionRefused("the host refuses the key, or there was none: give it as --key or AGENTVISOR_API_KEY")
-    try:
-        body = cast("Json", response.json())
-    except ValueError:
-        body = None
-    facts = body if isinstance(body, dict) else {}
-    message = str(facts.get("message") or facts.get("detail") or f"HTTP {response.status_code}")
-    raise ERRORS.get(str(facts.get("code")), Internal)(message)

@@ -13,13 +13,16 @@ from typing_extensions import override
 from agentvisor.cli import complete
 from agentvisor.cli.asking import asked, choose
 from agentvisor.cli.exits import RUN_FAILED, told
-from agentvisor.cli.facts import fields, objects, run_path, text, thread_path
+from agentvisor.cli.facts import fields, objects, run_path, text, thread_path, time
 from agentvisor.cli.http import Host, Key, Url, connected
 from agentvisor.cli.options import AsJson, ThreadId
 from agentvisor.cli.run import json_of
-from agentvisor.cli.show import EventPrinter, as_json, print_json, print_table
+from agentvisor.cli.show import EventPrinter, as_json, cut, print_json, print_table
 from agentvisor.core.errors import Conflict, InvalidInput
 from agentvisor.host.render_typed import Json
+
+_LONGEST = 120
+"""Characters of a question, in a table for people."""
 
 
 class _ListsByItself(TyperGroup):
@@ -63,8 +66,15 @@ def list_interrupts(
     if json:
         print_json(list[Json](found))
         return
-    names = ("thread_id", "id", "agent", "kind", "created_at", "deadline")
-    rows = [(*(text(one, name) for name in names), as_json(one.get("value"))[:120]) for one in found]
+    names, times = ("thread_id", "id", "agent", "kind"), ("created_at", "deadline")
+    rows = [
+        (
+            *(text(one, name) for name in names),
+            *(time(one, name) for name in times),
+            cut(as_json(one.get("value")), 120),
+        )
+        for one in found
+    ]
     print_table(("thread", "interrupt", "agent", "kind", "asked", "deadline", "waits for"), rows)
 
 

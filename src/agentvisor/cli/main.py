@@ -5,11 +5,17 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import NoReturn
 
 _MISSING = """\
 agentvisor: the command line needs the packages of the host, and {name} is missing.
 Install them with: pip install 'agentvisor[host]'"""
+
+
+_INTERRUPTED = 130
+"""As in exits.py, which may not be there yet."""
 
 
 def main() -> None:
@@ -22,12 +28,20 @@ def main() -> None:
             raise
         print(_MISSING.format(name=error.name), file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # before there was a command
+        os._exit(_INTERRUPTED)
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")  # what the terminal's encoding does not have is no failure
     try:
-        _leave(usage.run(app, "agentvisor"))
+        code: object = usage.run(app, "agentvisor")
     except SystemExit as end:
-        _leave(end.code)
+        code = end.code
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
     except BrokenPipeError:
         os._exit(0)  # who reads has seen enough, as of `agentvisor threads list | head -1`
+    _leave(code)
 
 
 def _leave(code: object) -> NoReturn:
@@ -39,8 +53,9 @@ def _leave(code: object) -> NoReturn:
     if isinstance(code, str):
         print(code, file=sys.stderr)
     atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
 
 

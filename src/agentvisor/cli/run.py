@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
 from uuid import uuid4
 
 import typer
 
 from agentvisor.cli import complete
 from agentvisor.cli.exits import RUN_FAILED
+from agentvisor.cli.facts import thread_path
 from agentvisor.cli.http import Host, Key, StreamedEvent, Url, connected
 from agentvisor.cli.show import EventPrinter, as_json, print_json
 from agentvisor.core.errors import InvalidInput
@@ -57,14 +57,14 @@ def run(
         body["input"] = json_of(input, "--input")
     if resume is not None:
         body["command"] = {"resume": json_of(resume, "--resume")}
-    named = thread or str(uuid4())
+    named = thread if thread is not None else str(uuid4())
     with connected(url, key) as host:
         sys.exit(_follow(host, named, body, quiet=json))
 
 
 def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> int:
     """Print the run; the exit code."""
-    place = f"/threads/{quote(thread, safe='')}"
+    place = thread_path(thread)
     printer = EventPrinter(quiet=quiet)
     printer.begin(thread)
     run_id = ""

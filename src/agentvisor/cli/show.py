@@ -15,8 +15,8 @@ from agentvisor.cli.http import StreamedEvent
 from agentvisor.host.render_typed import Json
 
 _WIDEST = 400
-_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-"""What a terminal may take for a command, but for the end of a line."""
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a terminal may take for a command, but for the end of a line; and half characters, which no output takes."""
 
 
 def as_json(value: Json) -> str:
@@ -30,7 +30,7 @@ def print_json(value: Json) -> None:
 
 
 def _harmless(text: str) -> str:
-    """JSON without the control characters that it may have within texts: their escapes mean the same."""
+    """JSON without the controls and half characters that it may have within texts: their escapes mean the same."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -39,9 +39,19 @@ def cell(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
 
 
+def plain(text: str) -> str:
+    """A text of several lines, as harmless."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def is_seen() -> bool:
     """Whether a person looks at what is printed."""
     return sys.stdout.isatty()
+
+
+def cut(text: str, most: int) -> str:
+    """As much of a text as a person wants to see of it; in a pipe all."""
+    return text if len(text) <= most or not is_seen() else text[: most - 1] + "…"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -97,7 +107,7 @@ class EventPrinter:
         self._end_text()
         error = run.get("error")
         text = f"{error['error']}: {error['message']}" if isinstance(error, dict) else f"run {run['status']}"
-        self._errors.print(f"[red]{escape(text)}[/]", soft_wrap=True)
+        self._errors.print(f"[red]{escape(plain(text))}[/]", soft_wrap=True)
 
     def end(self, state: Mapping[str, Json], agent: str, thread: str) -> None:
         """The values, and the question that the thread waits with."""
@@ -120,7 +130,7 @@ class EventPrinter:
     def _line(self, text: str) -> None:
         self._end_text()
         if not self._quiet:
-            self._console.print(text, soft_wrap=True)
+            self._console.print(plain(text), soft_wrap=True)
 
     def _end_text(self) -> None:
         if self._in_text:
@@ -129,5 +139,4 @@ class EventPrinter:
 
 
 def _short(value: Json) -> str:
-    text = as_json(value)
-    return escape(text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…")
+    return escape(cut(as_json(value), _WIDEST))

@@ -12,12 +12,12 @@ from agentvisor.cli.exits import told
 from agentvisor.cli.facts import objects, text, thread_path, time
 from agentvisor.cli.http import Key, Url, connected
 from agentvisor.cli.options import AsJson, Limit, ThreadId
-from agentvisor.cli.show import as_json, print_json, print_table
+from agentvisor.cli.show import as_json, cut, print_json, print_table
 from agentvisor.host.render_typed import Json
 
 app = typer.Typer(help="Threads: what they hold, and taking them elsewhere.", no_args_is_help=True)
 _LONGEST = 120
-"""Characters of what waits, in a table."""
+"""Characters of what waits, in a table for people."""
 
 
 @app.command("list")
@@ -141,5 +141,5 @@ def _waiting(thread: Mapping[str, Json]) -> str:
     questions = [as_json(one.get("value")) for each in asked for one in objects(each)]
     error = thread.get("error")
     if not questions and isinstance(error, dict):
-        return f"{text(error, 'error')}: {text(error, 'message')}"[:_LONGEST]
-    return "; ".join(questions)[:_LONGEST]
+        return cut(f"{text(error, 'error')}: {text(error, 'message')}", _LONGEST)
+    return cut("; ".join(questions), _LONGEST)

@@ -41,15 +41,16 @@ def export(
 
     Example: agentvisor threads export order-7 -o order-7.agentvisor
     """
+    place = thread_path(thread_id)
     target = output or Path(f"{thread_id.replace(':', '_')}.agentvisor")
     to_output = str(target) == "-"
-    if not to_output and target.exists() and not force:
+    if not to_output and os.path.exists(target) and not force:  # noqa: PTH110 - Path's raises where a name is too long
         raise Conflict(f"{target} exists already: name another file with --output, or replace it with --force")
     if to_output and sys.stdout.isatty():
         raise InvalidInput(
             "a file of a thread is nothing for a terminal: name it with --output, or send it into a pipe"
         )
-    with connected(url, key) as host, host.download(f"{thread_path(thread_id)}/export") as answer:
+    with connected(url, key) as host, host.download(f"{place}/export") as answer:
         size = answer.headers.get("x-export-size", "")
         total = int(size) if size.isdecimal() else None
         with progress(thread_id, total, in_bytes=True) as advance, _written(target, to_output) as write:

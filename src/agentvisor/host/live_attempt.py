@@ -47,7 +47,7 @@ from agentvisor.host.metrics import (
     STATE_SHARE,
 )
 from agentvisor.host.run_events import RunEvents
-from agentvisor.host.streams import RunStreams
+from agentvisor.host.streams import RunStreams, TapeId
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.tracing.place import Place, asked_at, stay
 from agentvisor.host.tracing.spans import AGENT, ATTEMPT, NO_TRACING, RUN, THREAD, Kind, Span, Tracing
@@ -102,6 +102,7 @@ class LiveAttempt:
     ) -> None:
         self.thread_id = ThreadId(task.thread_id)
         self.id = AttemptId(RunId(task.run_id), task.attempt)
+        self._tape = TapeId(self.thread_id, self.id.run_id)
         self.journal = journal
         self.store: asyncio.Future[AttemptStore] = asyncio.get_running_loop().create_future()
         self.stopping = asyncio.Event()
@@ -151,7 +152,7 @@ class LiveAttempt:
                 self._log.error("journal_failed", exc_info=defect)
             self._services.attempt_ended(self.id.run_id)
             given_back = close is not None and close.ending == run_pb2.ENDING_HOST_STOPPED
-            self._services.streams.attempt_over(self.id.run_id, self.id.attempt, given_back=given_back)
+            self._services.streams.attempt_over(self._tape, self.id.attempt, given_back=given_back)
             if self._objects is not None:
                 self._objects.storage.begin(f"values of {self.thread_id} that nothing needs", self._objects.after_end())
             if not self.store.done():
@@ -166,7 +167,7 @@ class LiveAttempt:
         except AgentVisorError:
             return  # whoever follows the run finds out by himself
         if run is None or run.status.terminal:
-            self._services.streams.close(self.id.run_id)
+            self._services.streams.close(self._tape)
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:
@@ -449,7 +450,7 @@ class LiveAttempt:
             return  # the run's readers hear of it from another attempt
         streams = self._services.streams
         for event in events.events:
-            streams.publish(self.id.run_id, self.id.attempt, event.mode, list(event.namespace), event.data)
+            streams.publish(self._tape, self.id.attempt, event.mode, list(event.namespace), event.data)
 
     def log(self, stderr: bool, lines: list[str], dropped: int) -> None:  # noqa: FBT001 - the handler's contract
         for line in lines:

@@ -9,16 +9,15 @@ from urllib.parse import quote, urlencode
 import httpx
 
 from agentvisor.core.errors import AgentVisorError, Unavailable
-from agentvisor.core.ids import RunId
 from agentvisor.host.peer_credential import HEADER, PeerCredential
 from agentvisor.host.peers import Peers
-from agentvisor.host.tape import Event, Gap
+from agentvisor.host.tape import Event, Gap, TapeId
 from agentvisor.host.tracing.place import current
 from agentvisor.protocol.frames import Frames
 from agentvisor.protocol.v1.tape_pb2 import TapeItem
 
 PATH = "/internal/v1/tapes/"
-"""The run's id follows."""
+"""The ids of the thread and of the run follow, with a slash between them."""
 SIGN_SECONDS = 1.0
 """How often a tape on which nothing happens gives a sign of life."""
 
@@ -46,30 +45,30 @@ class PeerFeed:
         await self._http.aclose()
 
     async def tape(
-        self, host_id: str, run_id: RunId, after: int | None, *, takes_over: int = 0
+        self, host_id: str, run: TapeId, after: int | None, *, takes_over: int = 0
     ) -> AsyncGenerator[Event | Gap | Sign]:
         """The events after a number, then what comes, with signs of life in between. `Unavailable` when it breaks off.
 
         Args:
             host_id: another host.
-            run_id: a run that lives there, or lived there.
+            run: one that lives there, or lived there.
             after: number of the last event that is here; None: all that are kept there.
             takes_over: the attempt that begins here. The other host takes no more from an earlier one, and the items
                 end with what it has.
         """
         address = await self._peers.address(host_id)
         if address is None:
-            raise Unavailable(f"host {host_id} of run {run_id} is not known to Temporal, or shares no events")
+            raise Unavailable(f"host {host_id} of run {run.run_id} is not known to Temporal, or shares no events")
         asked = {"after": after, "takes_over": takes_over or None}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        target = f"{PATH}{quote(run_id, safe='')}" + (f"?{query}" if query else "")
+        target = f"{PATH}{quote(run.thread_id, safe='')}/{quote(run.run_id, safe='')}" + (f"?{query}" if query else "")
         shown = self._credential.sign(host_id, target)
         place = current()
         headers = {HEADER: shown, **(place.headers if place else {})}
         try:
             async with self._http.stream("GET", f"http://{address}{target}", headers=headers) as response:
                 if response.is_error:
-                    raise Unavailable(f"host {host_id} refused the events of run {run_id}: {response.status_code}")
+                    raise Unavailable(f"host {host_id} refused the events of run {run.run_id}: {response.status_code}")
                 if response.headers.get(HEADER) != self._credential.answer(shown, host_id):
                     raise Unavailable(f"who answers at {address} is not host {host_id}, or has another http.peer_key")
                 frames = Frames()

@@ -20,7 +20,7 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.runs import Run
 from agentvisor.host.peer_feed import PeerFeed, Sign
 from agentvisor.host.peers import Peers
-from agentvisor.host.streams import RunStreams
+from agentvisor.host.streams import RunStreams, TapeId
 from agentvisor.host.threads import Threads
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.streams")
@@ -75,7 +75,7 @@ class RunEvents:
         self._streams = streams
         self._peers = peers
         self._feed = feed
-        self._followed: dict[tuple[Owner, RunId], Followed] = {}
+        self._followed: dict[tuple[Owner, TapeId], Followed] = {}
         self._stirs: dict[ThreadId, asyncio.Event] = {}
 
     def of(self, owner: Owner) -> RunEvents:
@@ -87,11 +87,12 @@ class RunEvents:
     @asynccontextmanager
     async def following(self, thread_id: ThreadId, run_id: RunId) -> AsyncGenerator[Followed]:
         """Feed the run's tape while the context lasts."""
-        key = self._owner, run_id
+        place = TapeId(thread_id, run_id)
+        key = self._owner, place
         followed = self._followed.get(key)
         if followed is None:
-            self._streams.follow(run_id)
-            task = asyncio.create_task(self._follow(thread_id, run_id), name=f"events of run {run_id}")
+            self._streams.follow(place)
+            task = asyncio.create_task(self._follow(place), name=f"events of run {run_id}")
             followed = self._followed[key] = Followed(task)
         followed.readers += 1
         try:
@@ -111,26 +112,26 @@ class RunEvents:
             if self._stirs.get(thread_id) is stir:
                 del self._stirs[thread_id]
 
-    async def _follow(self, thread_id: ThreadId, run_id: RunId) -> Run:
+    async def _follow(self, place: TapeId) -> Run:
         sighting = _Sighting(news=asyncio.Event())
-        copying = asyncio.create_task(self._copy(thread_id, run_id, sighting), name=f"copy of run {run_id}")
+        copying = asyncio.create_task(self._copy(place, sighting), name=f"copy of run {place.run_id}")
         try:
-            run = await self._threads.wait_run(thread_id, run_id, sighting.seen)
+            run = await self._threads.wait_run(*place, sighting.seen)
             copying.cancel()
             await asyncio.gather(copying, return_exceptions=True)
-            await self._catch_up(run)
+            await self._catch_up(place, run)
         except Exception:
-            self._streams.close(run_id)
+            self._streams.close(place)
             raise
         finally:
             copying.cancel()
         # Not where the last reader leaves: the run goes on, and so does its tape.
-        self._streams.close(run_id)
+        self._streams.close(place)
         return run
 
     # --- a run that lives elsewhere ----------------------------------------------------------------------------------
 
-    async def _copy(self, thread_id: ThreadId, run_id: RunId, sighting: _Sighting) -> None:
+    async def _copy(self, place: TapeId, sighting: _Sighting) -> None:
         """Bring what the host has on which the run's attempts live, one after the other."""
         if self._peers is None or self._feed is None or sighting.news is None:
             return
@@ -140,67 +141,67 @@ class RunEvents:
             with suppress(TimeoutError):
                 await asyncio.wait_for(sighting.news.wait(), next(looks, _AGAIN))
             sighting.news.clear()
-            tape = self._streams.get(run_id)
+            tape = self._streams.get(place)
             if tape is None or tape.closed:
                 return
             if tape.live or not await self._peers.any_other():
                 continue
             try:
-                host_id = _last_host(await self._threads.get_run(thread_id, run_id))
+                host_id = _last_host(await self._threads.get_run(*place))
             except Unavailable:
                 continue
             if host_id and host_id != self._peers.host_id:
-                await self._until_moved(host_id, run_id, sighting.news)
+                await self._until_moved(host_id, place, sighting.news)
 
-    async def _until_moved(self, host_id: str, run_id: RunId, moved: asyncio.Event) -> None:
+    async def _until_moved(self, host_id: str, place: TapeId, moved: asyncio.Event) -> None:
         """Copy from that host, until it has nothing more, does not answer, or the run is seen to have moved."""
-        copying = asyncio.create_task(self._bring(host_id, run_id))
+        copying = asyncio.create_task(self._bring(host_id, place))
         waiting = asyncio.create_task(moved.wait())
         try:
             await asyncio.wait([copying, waiting], return_when=asyncio.FIRST_COMPLETED)
             if copying.done() and (error := copying.exception()) is not None:
                 if not isinstance(error, AgentVisorError):
                     raise error
-                log.info("events_not_here", run=run_id, host=host_id, error=error.message)
+                log.info("events_not_here", run=place.run_id, host=host_id, error=error.message)
         finally:
             copying.cancel()
             waiting.cancel()
             await asyncio.gather(copying, waiting, return_exceptions=True)
 
-    async def _bring(self, host_id: str, run_id: RunId, *, takes_over: int = 0, until_there: bool = False) -> bool:
+    async def _bring(self, host_id: str, place: TapeId, *, takes_over: int = 0, until_there: bool = False) -> bool:
         """Add what that host's tape holds to the one here; whether nothing more can come from there."""
         if self._feed is None:
             return False
-        tape = self._streams.open(run_id)
+        tape = self._streams.open(place)
         last = tape.next_id - 1 if tape.next_id else None
         wanted: int | None = None
-        async with aclosing(self._feed.tape(host_id, run_id, last, takes_over=takes_over)) as items:
+        async with aclosing(self._feed.tape(host_id, place, last, takes_over=takes_over)) as items:
             async for item in items:
                 if isinstance(item, Sign):
                     wanted = item.next_id if wanted is None else wanted
                     if item.ended:
                         tape.whole = True
-                        self._threads.attempt_ended(run_id)  # worth a look
+                        self._threads.attempt_ended(place.run_id)  # worth a look
                         return True
                 else:
-                    self._streams.take(run_id, item)
+                    self._streams.take(place, item)
                 if tape.next_id >= (wanted or 0):
-                    self._streams.caught_up(run_id)
+                    self._streams.caught_up(place)
                     if until_there:
                         return True
         return takes_over > 0 and tape.next_id >= (wanted or 0)
 
-    async def _catch_up(self, run: Run) -> None:
+    async def _catch_up(self, place: TapeId, run: Run) -> None:
         """The run has ended: the rest of its events, where another host had it."""
-        host_id, tape = _last_host(run), self._streams.open(run.run_id)
+        host_id, tape = _last_host(run), self._streams.open(place)
         if self._peers is None or not host_id or host_id == self._peers.host_id or tape.closed or tape.whole:
             return
         try:
             async with asyncio.timeout(_CATCH_UP_SECONDS):
-                await self._bring(host_id, run.run_id, until_there=True)
+                await self._bring(host_id, place, until_there=True)
         except (AgentVisorError, TimeoutError) as error:
             log.info("events_lost", run=run.run_id, host=host_id, error=str(error))
-            self._streams.lost(run.run_id)
+            self._streams.lost(place)
 
     # --- an attempt that begins here ---------------------------------------------------------------------------------
 
@@ -210,29 +211,29 @@ class RunEvents:
 
         What an earlier one told elsewhere is taken over meanwhile: the attempt does not wait for that, its events do.
         """
-        attempt, run_id = run.attempts[-1], run.run_id
+        attempt, place = run.attempts[-1], TapeId(thread_id, run.run_id)
         before = _last_host(run, but=1)
         elsewhere = self._peers is not None and before not in ("", self._peers.host_id)
-        self._streams.attempt_started(run_id, attempt.attempt, attempt.scheduled_at_ms, takes_over=elsewhere)
+        self._streams.attempt_started(place, attempt.attempt, attempt.scheduled_at_ms, takes_over=elsewhere)
         if stir := self._stirs.pop(thread_id, None):
             stir.set()
-        taking = self._take_over(before, run_id, attempt.attempt) if elsewhere else None
-        task = asyncio.create_task(taking, name=f"take over {run_id}") if taking else None
+        taking = self._take_over(before, place, attempt.attempt) if elsewhere else None
+        task = asyncio.create_task(taking, name=f"take over {place.run_id}") if taking else None
         try:
             yield
         finally:
             if task is not None:
                 await task
 
-    async def _take_over(self, host_id: str, run_id: RunId, attempt: int) -> None:
+    async def _take_over(self, host_id: str, place: TapeId, attempt: int) -> None:
         whole = False
         try:
             async with asyncio.timeout(_TAKE_OVER_SECONDS):
-                whole = await self._bring(host_id, run_id, takes_over=attempt)
+                whole = await self._bring(host_id, place, takes_over=attempt)
         except (AgentVisorError, TimeoutError) as error:
-            log.info("events_lost", run=run_id, host=host_id, error=str(error))
+            log.info("events_lost", run=place.run_id, host=host_id, error=str(error))
         finally:
-            self._streams.taken_over(run_id, whole=whole)
+            self._streams.taken_over(place, whole=whole)
 
 
 def _last_host(run: Run, *, but: int = 0) -> str:

@@ -13,11 +13,10 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from time import time
 
-from agentvisor.core.ids import RunId
 from agentvisor.host.metrics import STREAM_EVENTS
-from agentvisor.host.tape import Event, Gap, Held, StreamLimits, Tape
+from agentvisor.host.tape import Event, Gap, Held, StreamLimits, Tape, TapeId
 
-__all__ = ["ALL", "METADATA", "Event", "Gap", "RunStreams", "StreamLimits"]
+__all__ = ["ALL", "METADATA", "Event", "Gap", "RunStreams", "StreamLimits", "TapeId"]
 
 METADATA = "metadata"
 """The mode of the event that says which attempt begins."""
@@ -32,76 +31,74 @@ class RunStreams:
     def __init__(self, limits: StreamLimits | None = None, clock: Callable[[], float] = time) -> None:
         self._limits = limits or StreamLimits()
         self._clock = clock
-        self._tapes: OrderedDict[RunId, Tape] = OrderedDict()
+        self._tapes: OrderedDict[TapeId, Tape] = OrderedDict()
         self._bytes = 0
-        self._given_back: dict[RunId, asyncio.Event] = {}
+        self._given_back: dict[TapeId, asyncio.Event] = {}
 
     # --- tapes -----------------------------------------------------------------------------------------------------
 
-    def open(self, run_id: RunId) -> Tape:
+    def open(self, run: TapeId) -> Tape:
         """A run was accepted or started here, or somebody waits for its events; more than once is fine."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is None:
-            tape = self._tapes[run_id] = Tape()
+            tape = self._tapes[run] = Tape()
             if len(self._tapes) > self._limits.runs:
                 # Runs that other hosts took leave empty tapes.
-                quiet = (known for known, one in self._tapes.items() if not one.items and known != run_id)
+                quiet = (known for known, one in self._tapes.items() if not one.items and known != run)
                 self.forget(next(quiet, next(iter(self._tapes))))
         return tape
 
-    def get(self, run_id: RunId) -> Tape | None:
+    def get(self, run: TapeId) -> Tape | None:
         """A run's tape; None where this host has none."""
-        return self._tapes.get(run_id)
+        return self._tapes.get(run)
 
-    def close(self, run_id: RunId) -> None:
+    def close(self, run: TapeId) -> None:
         """The run has ended, durably: readers end after what is left."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is None or tape.closed:
             return
         tape.closed = True
-        self._tapes.move_to_end(run_id)
+        self._tapes.move_to_end(run)
         self._make_room()
         tape.tell()
 
-    def kept(self, run_id: RunId) -> list[Event]:
+    def kept(self, run: TapeId) -> list[Event]:
         """The events of the run that are kept here, as of now."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         return [] if tape is None else [one for one in tape.items if isinstance(one, Event)]
 
-    def is_whole(self, run_id: RunId) -> bool:
+    def is_whole(self, run: TapeId) -> bool:
         """Whether all that the run has told is here, as far as it is kept: it has ended, and no copy is under way."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         return tape is not None and tape.closed
 
-    def forget(self, run_id: RunId) -> None:
+    def forget(self, run: TapeId) -> None:
         """Drop a run's events; who reads them ends."""
-        tape = self._tapes.pop(run_id, None)
+        tape = self._tapes.pop(run, None)
         if tape is not None:
             tape.closed = True
             self._bytes -= tape.bytes
             tape.tell()
 
-    def heard(self, run_id: RunId) -> int:
+    def heard(self, run: TapeId) -> int:
         """The last attempt of the run whose events came to this host; 0 where none did."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         return 0 if tape is None else tape.attempt
 
     # --- attempts that live here -------------------------------------------------------------------------------------
 
-    def attempt_started(
-        self, run_id: RunId, attempt: int, scheduled_at_ms: int = 0, *, takes_over: bool = False
-    ) -> None:
+    def attempt_started(self, run: TapeId, attempt: int, scheduled_at_ms: int = 0, *, takes_over: bool = False) -> None:
         """An attempt begins here; its metadata event comes once.
 
         Args:
-            run_id: the attempt's run.
+            run: the attempt's run.
             attempt: its number.
             scheduled_at_ms: on Temporal's clock, the one that all hosts share. What is not a continuation of an earlier
                 tape is numbered from there, in microseconds: higher than all that another host has counted since an
                 earlier moment.
             takes_over: the earlier attempts were another host's. Events wait for their numbers until `taken_over`.
         """
-        tape = self.open(run_id)
+        tape = self.open(run)
         if attempt <= tape.attempt:
             return
         tape.attempt = tape.live = attempt
@@ -110,12 +107,12 @@ class RunStreams:
         tape.base = scheduled_at_ms * 1000 + 1 if scheduled_at_ms else self._now()
         if takes_over:
             tape.held = []
-        data = b'{"run_id":"%s","attempt":%d}' % (run_id.encode(), attempt)
-        self.publish(run_id, attempt, METADATA, (), data)
+        data = b'{"run_id":"%s","attempt":%d}' % (run.run_id.encode(), attempt)
+        self.publish(run, attempt, METADATA, (), data)
 
-    def taken_over(self, run_id: RunId, *, whole: bool) -> None:
+    def taken_over(self, run: TapeId, *, whole: bool) -> None:
         """What was to be had of the earlier attempts' events is on the tape; `whole`: all of them."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is None or tape.held is None:
             return
         held, tape.held = tape.held, None
@@ -125,9 +122,9 @@ class RunStreams:
             self._number(tape, event)
         tape.tell()
 
-    def publish(self, run_id: RunId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
+    def publish(self, run: TapeId, attempt: int, mode: str, namespace: Sequence[str], data: bytes) -> None:
         """Add an event. Never blocks: what is over the limits falls off the tape's other end."""
-        tape = self.open(run_id)
+        tape = self.open(run)
         if tape.closed or attempt < tape.attempt:
             return  # an attempt that lost its run still talks
         STREAM_EVENTS.inc()
@@ -135,33 +132,33 @@ class RunStreams:
         if tape.held is not None and len(tape.held) < self._limits.events:
             tape.held.append(event)
             return
-        self.taken_over(run_id, whole=False)  # so many are held that nobody can wait any longer
-        self._tapes.move_to_end(run_id)
+        self.taken_over(run, whole=False)  # so many are held that nobody can wait any longer
+        self._tapes.move_to_end(run)
         self._number(tape, event)
         tape.tell()
 
-    def attempt_over(self, run_id: RunId, attempt: int, *, given_back: bool) -> None:
+    def attempt_over(self, run: TapeId, attempt: int, *, given_back: bool) -> None:
         """The attempt does not live here any more; `given_back`: another host goes on with the run."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is None or tape.live != attempt:
             return
         tape.live = 0
         tape.behind = not tape.closed
         if given_back and tape.items:
-            self._given_back[run_id] = asyncio.Event()
+            self._given_back[run] = asyncio.Event()
         tape.tell()
 
-    def superseded(self, run_id: RunId, attempt: int) -> None:
+    def superseded(self, run: TapeId, attempt: int) -> None:
         """Another host has begun this attempt and takes over the tape: what an earlier one says counts no more."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is not None and attempt > tape.attempt:
-            self.taken_over(run_id, whole=False)
+            self.taken_over(run, whole=False)
             tape.attempt, tape.live, tape.behind = attempt, 0, True
             tape.tell()
 
-    def was_taken(self, run_id: RunId) -> None:
+    def was_taken(self, run: TapeId) -> None:
         """Another host has the whole tape."""
-        if taken := self._given_back.get(run_id):
+        if taken := self._given_back.get(run):
             taken.set()
 
     async def until_taken(self) -> None:
@@ -170,30 +167,30 @@ class RunStreams:
 
     # --- copies of other hosts' tapes --------------------------------------------------------------------------------
 
-    def take(self, run_id: RunId, item: Event | Gap) -> None:
+    def take(self, run: TapeId, item: Event | Gap) -> None:
         """Add what another host's tape holds next; what is here already is not added again."""
-        tape = self.open(run_id)
+        tape = self.open(run)
         if tape.closed:
             return
         if item.id >= tape.next_id:
             self._add(tape, item)
             tape.tell()
 
-    def follow(self, run_id: RunId) -> None:
+    def follow(self, run: TapeId) -> None:
         """Somebody reads a run that may live elsewhere: what is here is not all, until `caught_up` says so."""
-        tape = self.open(run_id)
+        tape = self.open(run)
         tape.behind = not tape.live and not tape.closed
 
-    def caught_up(self, run_id: RunId) -> None:
+    def caught_up(self, run: TapeId) -> None:
         """All that the other host's tape holds is here."""
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is not None and tape.behind:
             tape.behind = False
             tape.tell()
 
-    def lost(self, run_id: RunId) -> None:
+    def lost(self, run: TapeId) -> None:
         """What comes next on the run's tape was another host's, and is gone with it."""
-        tape = self.open(run_id)
+        tape = self.open(run)
         if tape.items and not tape.closed:
             self._add(tape, Gap(tape.next_id + 1))
             tape.tell()
@@ -215,14 +212,14 @@ class RunStreams:
 
     # --- readers -----------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, run_id: RunId, after: int | None) -> AsyncGenerator[Event | Gap]:
+    async def subscribe(self, run: TapeId, after: int | None) -> AsyncGenerator[Event | Gap]:
         """The events after a number, then what comes, until the run has ended; a `Gap` where some are missing.
 
         Args:
-            run_id: a run; where this host has never heard of it, nothing comes.
+            run: a run; where this host has never heard of it, nothing comes.
             after: number of the last event seen; None or `ALL`: from the first that is kept.
         """
-        tape = self._tapes.get(run_id)
+        tape = self._tapes.get(run)
         if tape is None:
             return
         fresh = after is None or after == ALL
@@ -256,7 +253,7 @@ class RunStreams:
 
     def _make_room(self) -> None:
         """Drop ended runs, the longest ended first; then the events of the runs that were quiet for longest."""
-        ended = deque(run_id for run_id, tape in self._tapes.items() if tape.closed)
+        ended = deque(run for run, tape in self._tapes.items() if tape.closed)
         while ended and (len(ended) > self._limits.ended_runs or self._bytes > self._limits.total_bytes):
             self.forget(ended.popleft())
         for tape in self._tapes.values():

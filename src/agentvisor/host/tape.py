@@ -6,8 +6,22 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agentvisor.core.ids import RunId, ThreadId
 
 _OVERHEAD = 200
+
+
+class TapeId(NamedTuple):
+    """Whose events they are: a run of a thread.
+
+    Not the run alone: a thread that was imported has runs of the ids that they have where it comes from, on this
+    deployment, too, and there it may be another owner's and at work.
+    """
+
+    thread_id: ThreadId
+    run_id: RunId
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from tests.host.http.test_flow_threads import unique
 from tests.support.waiting import until
 from websockets.asyncio.client import ClientConnection, connect
 
-from agentvisor.core.ids import RunId
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.host.app import Host
-from agentvisor.host.streams import RunStreams, StreamLimits
+from agentvisor.host.streams import RunStreams, StreamLimits, TapeId
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -288,7 +288,7 @@ async def test_what_is_no_longer_kept_is_said_and_then_comes_what_it_has_come_to
     run_id = await started(http, thread, "asking", input={"count": 1})
     whole = await events(http, thread, is_root("interrupted"))
     # As after a restart of the host.
-    streams.forget(RunId(run_id))
+    streams.forget(TapeId(ThreadId(thread), RunId(run_id)))
     found = await events(http, thread, is_root("interrupted"), since=whole[3]["seq"])
     gap, *rest = found
     assert (gap["type"], gap["id"], gap["error"]) == ("error", None, "resume_gap")

@@ -166,6 +166,12 @@ async def test_a_plain_agents_saves_and_effects_come_along(home: Place, away: Pl
     assert ledger.read_text() == "told\n"
 
 
+async def has_reserved(at: Place, thread: str) -> bool:
+    """Whether that task is done; a moment before, the graph's own first one was."""
+    tasks = (await at.get(f"/threads/{thread}/state"))["tasks"]
+    return any(one["name"] == "reserve" and one["result"] for one in tasks)
+
+
 async def test_a_thread_that_is_at_work_is_exported_as_it_stands_and_goes_on_in_both_places(
     home: Place, away: Place, tmp_path: Path
 ) -> None:
@@ -175,8 +181,7 @@ async def test_a_thread_that_is_at_work_is_exported_as_it_stands_and_goes_on_in_
     queued = (await home.http.post(f"/threads/{thread}/runs", json={**body, "after_seconds": 600})).json()["run_id"]
 
     async def one_is_done() -> bool:
-        tasks = (await home.get(f"/threads/{thread}/state"))["tasks"]
-        return ledger.exists() and "begun" in ledger.read_text() and any(one.get("result") for one in tasks)
+        return ledger.exists() and "begun" in ledger.read_text() and await has_reserved(home, thread)
 
     await until(one_is_done)
     await away.imported(await home.export(thread))
@@ -189,6 +194,33 @@ async def test_a_thread_that_is_at_work_is_exported_as_it_stands_and_goes_on_in_
     assert ledger.read_text().split().count("reserved") == 1
     await home.get(f"/threads/{thread}/runs/{run}/join")
     assert sorted((await home.get(f"/threads/{thread}/state"))["values"]["log"]) == ["reserved", "through the gate"]
+    await home.http.delete(f"/threads/{thread}")
+
+
+async def test_who_imports_a_live_thread_neither_reads_on_nor_disturbs_those_who_read_it(
+    home: Place, tmp_path: Path
+) -> None:
+    """Runs keep their ids in a file: the events of a run are those of its thread, too, and that may be another's."""
+    thread, gate = unique(), tmp_path / "gate"
+    body = {"assistant_id": "at_work", "input": {"gate": str(gate)}, "if_not_exists": "create"}
+    run = (await home.http.post(f"/threads/{thread}/runs", json=body)).json()["run_id"]
+
+    async def events(of: str) -> str:
+        path = f"/threads/{of}/runs/{run}/stream"
+        return (await home.http.get(path, headers={"Last-Event-ID": "-1"})).raise_for_status().text
+
+    async def one_is_done() -> bool:
+        return await has_reserved(home, thread)
+
+    await until(one_is_done)
+    imported = (await home.imported(await home.export(thread), thread_id=f"{thread}.2"))["thread_id"]
+    foreign = await events(imported)
+    assert "event: values" not in foreign.partition("event: gap")[0], foreign
+    assert await home.get(f"/threads/{imported}/runs/{run}/join") is not None
+    gate.touch()
+    own = await events(thread)
+    assert "event: gap" not in own
+    assert "through the gate" in own, own
     await home.http.delete(f"/threads/{thread}")
 
 

@@ -14,7 +14,7 @@ from tests.host.http.conftest import app_without_temporal, config_in
 from tests.support.temporal import free_ports
 
 from agentvisor.core.errors import Unavailable
-from agentvisor.core.ids import RunId
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.host.app import _credential
 from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.config_tree import Config
@@ -24,9 +24,10 @@ from agentvisor.host.peer_credential import HEADER, PeerCredential, peer_key
 from agentvisor.host.peer_feed import PATH, PeerFeed, Sign
 from agentvisor.host.peers import Peers, address_of, identity_of
 from agentvisor.host.streams import RunStreams
-from agentvisor.host.tape import Event, Gap
+from agentvisor.host.tape import Event, Gap, TapeId
 
-RUN = RunId("run")
+RUN = TapeId(ThreadId("thread"), RunId("run"))
+TAPE = f"{PATH}thread/run"
 HOME = "machine-1-abc"
 KEY = PeerCredential("a key")
 
@@ -123,7 +124,8 @@ async def test_who_goes_on_with_a_run_gets_what_there_is_and_ends_what_was(tmp_p
         {"key": "another key"},
         {"key": None},
         {"host_id": "machine-1-other"},
-        {"target": f"{PATH}other"},
+        {"target": f"{PATH}thread/other"},
+        {"target": f"{PATH}other/run"},
         {"after_signing": "&takes_over=9"},
         {"host": "evil.example:80"},
         {"header": ""},
@@ -135,7 +137,7 @@ async def test_who_goes_on_with_a_run_gets_what_there_is_and_ends_what_was(tmp_p
 async def test_a_question_that_no_host_of_the_deployment_asked_is_refused(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    target = f"{PATH}{RUN}?after=1"
+    target = f"{TAPE}?after=1"
     credential = PeerCredential(change.get("key", "a key"))
     shown = credential.sign(change.get("host_id", HOME), change.get("target", target))
     async with home(tmp_path, told(1)) as address, httpx.AsyncClient() as http:
@@ -146,7 +148,7 @@ async def test_a_question_that_no_host_of_the_deployment_asked_is_refused(
 
 
 async def test_an_old_signature_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = f"{PATH}{RUN}"
+    target = TAPE
     monkeypatch.setattr("agentvisor.host.peer_credential.time", lambda: 1_000_000.0)
     shown = KEY.sign(HOME, target)
     monkeypatch.setattr("agentvisor.host.peer_credential.time", lambda: 1_000_061.0)
@@ -178,7 +180,7 @@ async def test_what_is_not_there_is_unavailable(tmp_path: Path) -> None:
 
 async def test_bad_numbers_and_methods_are_refused(tmp_path: Path) -> None:
     async with home(tmp_path, told(1)) as address, httpx.AsyncClient(base_url=f"http://{address}") as http:
-        for method, target, status in (("GET", f"{PATH}{RUN}?after=x", 422), ("POST", f"{PATH}{RUN}", 405)):
+        for method, target, status in (("GET", f"{TAPE}?after=x", 422), ("POST", TAPE, 405)):
             headers = {HEADER: KEY.sign(HOME, target)}
             assert (await http.request(method, target, headers=headers)).status_code == status
         # The rest is the API's.

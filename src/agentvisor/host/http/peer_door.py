@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, unquote
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentvisor.core.ids import RunId
+from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.host.http.json import JsonResponse
 from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.sse import with_heartbeats
 from agentvisor.host.peer_credential import HEADER, PeerCredential
 from agentvisor.host.peer_feed import PATH, SIGN_SECONDS
 from agentvisor.host.streams import RunStreams
-from agentvisor.host.tape import Event, Gap, Tape
+from agentvisor.host.tape import Event, Gap, Tape, TapeId
 from agentvisor.protocol.frames import frame
 from agentvisor.protocol.v1.tape_pb2 import TapeEvent, TapeGap, TapeItem, TapeState
 
@@ -57,34 +57,35 @@ class PeerDoor:
             return _refused(401, "this door is for the hosts of one deployment: they share http.peer_key")
         if scope["method"] != "GET":
             return _refused(405, "this door answers GET only")
-        run_id = RunId(unquote(raw.removeprefix(PATH)))
-        tape = self._streams.get(run_id)
+        thread, _, named = raw.removeprefix(PATH).partition("/")
+        run = TapeId(ThreadId(unquote(thread)), RunId(unquote(named)))
+        tape = self._streams.get(run)
         asked = {name: values[0] for name, values in parse_qs(query).items()}
         after, takes_over = asked.get("after"), asked.get("takes_over", "0")
         if not (takes_over.isdecimal() and (after is None or after.isdecimal())):
             return _refused(422, "after and takes_over are numbers")
         if tape is None:
-            return _refused(404, f"run {run_id[:80]} has no events here")
+            return _refused(404, f"run {run.run_id[:80]} has no events here")
         last = int(after) if after is not None else None
-        pieces = self._taken(run_id, tape, last, int(takes_over)) if int(takes_over) else self._tape(run_id, tape, last)
+        pieces = self._taken(run, tape, last, int(takes_over)) if int(takes_over) else self._tape(run, tape, last)
         return LiveResponse(pieces, MEDIA_TYPE, {HEADER: self._credential.answer(shown, self._host_id)})
 
-    async def _tape(self, run_id: RunId, tape: Tape, after: int | None) -> AsyncGenerator[bytes]:
+    async def _tape(self, run: TapeId, tape: Tape, after: int | None) -> AsyncGenerator[bytes]:
         yield _sign(tape)
-        items = self._streams.subscribe(run_id, after)
+        items = self._streams.subscribe(run, after)
         async for item in with_heartbeats(items, SIGN_SECONDS):
             yield _sign(tape) if item is None else _framed(item)
         # One that was dropped to make room for others has not ended.
-        yield _sign(tape, ended=self._streams.get(run_id) is tape)
+        yield _sign(tape, ended=self._streams.get(run) is tape)
 
-    async def _taken(self, run_id: RunId, tape: Tape, after: int | None, attempt: int) -> AsyncGenerator[bytes]:
+    async def _taken(self, run: TapeId, tape: Tape, after: int | None, attempt: int) -> AsyncGenerator[bytes]:
         """What is there, to a host that goes on with the run."""
-        self._streams.superseded(run_id, attempt)
+        self._streams.superseded(run, attempt)
         end = tape.next_id
         yield _sign(tape)
         if tape.items and (after is None or after < end - 1):
             batch = bytearray()
-            async for item in self._streams.subscribe(run_id, after):
+            async for item in self._streams.subscribe(run, after):
                 batch += _framed(item)
                 if len(batch) > _BATCH:
                     yield bytes(batch)
@@ -93,7 +94,7 @@ class PeerDoor:
                     break
             yield bytes(batch)
         yield _sign(tape)
-        self._streams.was_taken(run_id)
+        self._streams.was_taken(run)
 
 
 def _framed(item: Event | Gap) -> bytes:

@@ -23,7 +23,7 @@ from agentvisor.host.http.shapes import output_json, run_error
 from agentvisor.host.http.sse import ServerEvent
 from agentvisor.host.metrics import STREAM_GAPS
 from agentvisor.host.render_typed import Json
-from agentvisor.host.streams import METADATA, Event, Gap
+from agentvisor.host.streams import METADATA, Event, Gap, TapeId
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class RunReader:
         # Whole messages are made of all their chunks, those that the client has included.
         start = None if adds_up else self.after
         seen = self.after
-        async for event in self.services.streams.subscribe(self.run_id, start):
+        async for event in self.services.streams.subscribe(TapeId(self.thread_id, self.run_id), start):
             missed = isinstance(event, Gap) or (adds_up and seen is not None and event.id > seen + 1)
             if missed:
                 number = event.id if isinstance(event, Gap) else event.id - 1
@@ -116,7 +116,7 @@ class RunReader:
     async def _final(self, run: Run) -> list[ServerEvent]:
         """The run's last words: the values of a plain agent or for a client who missed events, and the error."""
         events: list[ServerEvent] = []
-        heard, attempts = self.services.streams.heard(self.run_id), len(run.attempts)
+        heard, attempts = self.services.streams.heard(TapeId(self.thread_id, self.run_id)), len(run.attempts)
         if heard == 0 or heard < attempts:
             metadata: dict[str, Json] = {"run_id": self.run_id, "attempt": max(1, attempts)}
             events.append(ServerEvent(METADATA, encode(metadata)))

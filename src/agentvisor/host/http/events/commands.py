@@ -21,7 +21,7 @@ from agentvisor.core.errors import (
     UnknownAgent,
     ValueTooLarge,
 )
-from agentvisor.core.ids import RunId, ThreadId
+from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import Run, RunStatus
 from agentvisor.host.http.events.follow import applied_through
 from agentvisor.host.http.events.translate import Translator
@@ -32,6 +32,7 @@ from agentvisor.host.http.run_create import Command, JsonObject, RunCreate
 from agentvisor.host.http.run_start import start
 from agentvisor.host.http.services import Services
 from agentvisor.host.render_typed import Json
+from agentvisor.host.streams import TapeId
 
 Object = dict[str, Json]
 
@@ -250,7 +251,7 @@ async def _tree(services: Services, thread_id: ThreadId, params: Object) -> Obje
         raise NotFound(which)
     run = runs[-1]
     translator = Translator(run.spec.agent)
-    for event in services.streams.kept(RunId(run.run_id)):
+    for event in services.streams.kept(TapeId(thread_id, run.run_id)):
         if event.mode in ("tasks", "metadata"):
             for _ in translator.event(event.mode, event.namespace, decode(event.data, "an event")):
                 pass

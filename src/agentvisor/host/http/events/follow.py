@@ -26,7 +26,7 @@ from agentvisor.host.http.services import Services
 from agentvisor.host.http.shapes import output_json, run_error
 from agentvisor.host.metrics import STREAM_GAPS
 from agentvisor.host.render_typed import Json
-from agentvisor.host.streams import METADATA, Event, Gap
+from agentvisor.host.streams import METADATA, Event, Gap, TapeId
 
 _Read = TypeVar("_Read")
 
@@ -122,6 +122,7 @@ class _RunReader:
         self._services = follower.services
         self._numbers = follower.numbers
         self._run = run
+        self._tape_id = TapeId(follower.thread_id, run.run_id)
         self._translator = Translator(run.spec.agent)
         self._began = False
         self._missing = False
@@ -133,9 +134,9 @@ class _RunReader:
         if run.status.terminal and numbers.after_end(_ended_at(run)) <= self._follower.since:
             self._numbers.pass_by(numbers.after_end(_ended_at(run)))
             return
-        if run.status.terminal and (streams.is_whole(run.run_id) or not await self._is_recent()):
+        if run.status.terminal and (streams.is_whole(self._tape_id) or not await self._is_recent()):
             # No more comes, whatever host it ran on.
-            streams.close(run.run_id)
+            streams.close(self._tape_id)
             async for frame in self._tape():
                 yield frame
             ended = run
@@ -154,7 +155,7 @@ class _RunReader:
 
     async def _tape(self) -> AsyncGenerator[Frame | Missed]:
         read = 0
-        async for event in self._services.streams.subscribe(self._run.run_id, None):
+        async for event in self._services.streams.subscribe(self._tape_id, None):
             read += 1
             if read % _AT_ONCE == 0:
                 # What is kept comes without a wait, and nobody else should wait for all of it.
