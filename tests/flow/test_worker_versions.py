@@ -57,9 +57,10 @@ class Versions:
 
     def type(self, *command: str, code: int = 0) -> str:
         typed = subprocess.run(
-            [sys.executable, "-m", "agentvisor.cli.main", *command, "--temporal-address", self.project.temporal],
+            [sys.executable, "-m", "agentvisor.cli.main", *command],
             cwd=self.project.folder,
-            env={**os.environ, "AGENTVISOR_TEMPORAL_DEPLOYMENT_NAME": self.name} | self.variables("typed"),
+            # Where Temporal is, Temporal's own configuration says, as it does to hosts.
+            env={**os.environ, "TEMPORAL_ADDRESS": self.project.temporal} | self.variables("typed"),
             capture_output=True,
             text=True,
             timeout=60,
@@ -171,8 +172,12 @@ def test_what_cannot_be_made_current_is_said_to_be_none(zygote_project: Project)
         assert "unknown" not in versions.roles().values()
         assert "start a host of it first" in versions.type("deployment", "promote", "2", code=3)
         assert runs_at(versions, host) is host
-        # Out of versioning again: a host without a version gets the work.
+        # Out of versioning again: a host without a version gets the work. Until it does, no update counts it as ready.
         plain = versions.project.new_host(NEVER, command="serve", FOLDER=str(versions.project.folder)).start()
+        assert readiness(plain) == (503, "version_not_current")
+        assert "agentvisor deployment promote" in plain.log.read_text()
         assert runs_at(versions, plain) is host
         versions.promote("unversioned")
+        until(lambda: readiness(plain) == (200, ""))
+        assert readiness(host) == (200, "")
         assert runs_at(versions, host) is plain
