@@ -181,3 +181,18 @@ def test_what_cannot_be_made_current_is_said_to_be_none(zygote_project: Project)
         until(lambda: readiness(plain) == (200, ""))
         assert readiness(host) == (200, "")
         assert runs_at(versions, host) is plain
+        # And on, as for a deployment that had no versions so far: what is alive goes on, and threads move.
+        thread = versions.thread(plain)
+        run = thread.graph("tools", {"wanted": 3, "gates": [1]})
+        assert host_of(zygote_project, thread.until_it("began 1")) is plain
+        versions.promote("1")
+        until(lambda: runs_at(versions, plain) is host)
+        thread.on(host)
+        plain.tell(signal.SIGTERM)
+        thread.tell("gate 1")
+        seconds_to_end(plain, 40)
+        ended = thread.ended(run)
+        assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "completed"]), thread.told()
+        assert by_id(versions, ended["attempts"][-1]["host_id"]) is host
+        thread.client.store.put_item(["versions"], "plain", {"stored": "after it"})
+        assert thread.client.store.get_item(["versions"], "plain")["value"] == {"stored": "after it"}
