@@ -256,7 +256,7 @@ class ThreadWorkflow:
         except DecodeError:
             # Somebody's hand: a host that had lost what it sent would meet a gap, and say so. Raising, the thread would
             # answer nobody any more.
-            workflow.logger.warning("thread %s was sent a fold that is no log: ignored", self._thread.thread_id)
+            noted("warning", "fold_ignored", thread=self._thread.thread_id)
             return
         self._take(message)
         self._describe()
