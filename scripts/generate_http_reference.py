@@ -24,7 +24,7 @@ refused, 422. What the API is about stands in [HTTP API](http.md), where it diff
 `/openapi.json`, and shows it at `/docs`.
 
 Ids in paths, such as `thread_id`, are texts: 1 to 255 of `A-Z a-z 0-9 . _ : -`. Every route may answer with an
-[error](#error), and but for `GET /ok` each asks for a key where the host has [keys](keys.md).
+[error](#error), and all but the probes (`/ok`, `/livez`, `/readyz`) ask for a key where the host has [keys](keys.md).
 """
 ANSWERS = {"text/event-stream": "Server-sent events.", "text/plain": "Text."}
 """Of routes whose answer is no JSON."""

@@ -130,6 +130,7 @@ async def test_updates_count_too(temporal: str, queue: str) -> None:
         await until_compacted(host.threads, thread_id)
 
 
+@pytest.mark.slow
 async def test_more_updates_and_signals_than_temporal_allows_an_execution(temporal: str, queue: str) -> None:
     thread_id = new_thread()
     async with host_with(temporal, queue, ScriptedGuests(agent=writes_one)) as host:
@@ -284,7 +285,9 @@ async def test_a_compaction_that_takes_seconds_is_no_deadlock(
         assert [event async for event in events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED] == []
 
 
-@pytest.mark.parametrize("every", [5, 11, 23])
+@pytest.mark.parametrize(
+    "every", [pytest.param(5, marks=pytest.mark.slow), 11, pytest.param(23, marks=pytest.mark.slow)]
+)
 async def test_compactions_at_every_kth_write_of_ten_threads_lose_and_double_nothing(
     temporal: str, queue: str, every: int
 ) -> None:

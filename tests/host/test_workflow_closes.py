@@ -31,7 +31,7 @@ def timed_out(kind: TimeoutType | None, *details: object) -> TimeoutError:
 def test_a_report_says_how_the_attempt_ended_and_brings_the_rest_of_its_log(ending: run_pb2.Ending.ValueType) -> None:
     said = {"error_type": "T", "error_message": "m", "output": b"1", "code": 9, "host_queue": "q:h1"}
     encoded = report(ending, together=[b"op"], **said)
-    for close, log, together in (
+    for close, log, together, _ in (
         close_of_value(encoded),
         close_of_error(CancelledError("cancelled", encoded)),
         close_of_error(ApplicationError("failed", encoded)),
@@ -46,14 +46,14 @@ def test_a_report_says_how_the_attempt_ended_and_brings_the_rest_of_its_log(endi
 
 @pytest.mark.parametrize("result", [None, "text", {"a": 1}, b"\xff\xff\xff no report", 7])
 def test_a_completion_by_somebody_elses_hand_is_a_lost_report_and_no_failure_of_the_workflow(result: object) -> None:
-    close, log, _ = close_of_value(result)
+    close, log, *_ = close_of_value(result)
     assert close.ending is Ending.REPORT_LOST
     assert not log.entries
 
 
 @pytest.mark.parametrize("details", [(), ("ACTIVITY_ID_NOT_STARTED",), (b"\xff\xff\xff",)])
 def test_notstarted_a_cancellation_without_our_report_means_that_it_never_began(details: tuple[object, ...]) -> None:
-    close, log, _ = close_of_error(CancelledError("cancelled", *details))
+    close, log, *_ = close_of_error(CancelledError("cancelled", *details))
     assert close.ending is Ending.NOT_STARTED
     assert not log.entries
 
@@ -69,7 +69,7 @@ def test_notstarted_a_cancellation_without_our_report_means_that_it_never_began(
     ],
 )
 def test_a_timeout_brings_the_log_of_the_last_heartbeat(kind: TimeoutType | None, ending: Ending) -> None:
-    close, log, _ = close_of_error(timed_out(kind, LOG.SerializeToString()))
+    close, log, *_ = close_of_error(timed_out(kind, LOG.SerializeToString()))
     assert close.ending is ending
     assert close.heartbeat_seen
     assert close.polled is (kind is not TimeoutType.SCHEDULE_TO_START)
@@ -80,7 +80,7 @@ def test_a_timeout_brings_the_log_of_the_last_heartbeat(kind: TimeoutType | None
 
 @pytest.mark.parametrize("details", [(), ("text",), (b"\xff\xff\xff",)])
 def test_a_timeout_without_a_readable_log_brings_none(details: tuple[object, ...]) -> None:
-    close, log, _ = close_of_error(timed_out(TimeoutType.HEARTBEAT, *details))
+    close, log, *_ = close_of_error(timed_out(TimeoutType.HEARTBEAT, *details))
     assert close.ending is Ending.HOST_GONE
     assert close.heartbeat_seen is bool(details)
     assert not log.entries
@@ -98,7 +98,7 @@ def test_a_timeout_without_a_readable_log_brings_none(details: tuple[object, ...
     ],
 )
 def test_whatever_else_happens_is_a_lost_report_that_says_what_happened(cause: BaseException | None) -> None:
-    close, log, _ = close_of_error(cause)
+    close, log, *_ = close_of_error(cause)
     assert close.ending is Ending.REPORT_LOST
     assert close.error_message
     assert not log.entries

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from contextlib import suppress
 
 from temporalio.client import Client
 from temporalio.converter import DataConverter
-from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import PayloadLimitsConfig
 
 from agentvisor.host.codec.client import data_converter_of
 from agentvisor.host.config import Config
 from agentvisor.host.temporal_client_address import DEFAULT_ADDRESS, Connection, connection_of, embedded, is_named
 from agentvisor.host.temporal_client_errors import no_answer, not_connected
+from agentvisor.host.temporal_core import set_up_core
 
 _PATIENCE = 20.0
 """Seconds for a server that takes connections to say what it is; Temporal's client itself would wait for ever."""
@@ -30,7 +28,7 @@ async def client_of(config: Config, *, address: str | None = None) -> Client:
         config: all of it.
         address: of the embedded server, to which nothing of the configuration's but the namespace applies.
     """
-    _hear_core()
+    set_up_core()
     namespace = config.temporal.namespace
     connection = connection_of(config) if address is None else embedded(address, namespace)
     return await connected(connection, data_converter=data_converter_of(config.encryption))
@@ -39,15 +37,6 @@ async def client_of(config: Config, *, address: str | None = None) -> Client:
 async def client_beside(config: Config) -> Client:
     """The client of a command beside a host: of the embedded server's address where nothing says where Temporal is."""
     return await client_of(config, address=address_beside(config))
-
-
-def _hear_core() -> None:
-    """Have the SDK's core log as all other libraries do (logs.py), not on the console by itself."""
-    logger = logging.getLogger("temporalio.core")
-    forwarding = LogForwardingConfig(logger, append_target_to_name=False, append_log_fields_to_message=False)
-    logs = LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding)
-    with suppress(RuntimeError):  # whoever embeds a host has set up the SDK for himself
-        Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs)))
 
 
 def address_beside(config: Config) -> str | None:

@@ -7,23 +7,15 @@ Here it writes into a buffer instead, which is taken every second and with each 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from prometheus_client import Counter, Gauge
-from temporalio.runtime import (
-    LogForwardingConfig,
-    LoggingConfig,
-    MetricBuffer,
-    MetricBufferDurationFormat,
-    Runtime,
-    TelemetryConfig,
-    TelemetryFilter,
-)
+from temporalio.runtime import MetricBuffer, MetricBufferDurationFormat
 
 from agentvisor.host import metrics
 from agentvisor.host.metrics import Metric
+from agentvisor.host.temporal_core import set_up_core
 
 _UPDATES = 100_000
 """That the buffer holds, over a minute of a host's hardest work. What comes then is lost, and the SDK logs an error."""
@@ -48,12 +40,8 @@ _taking = _Taking()
 def measure_temporal(task_queue: str) -> None:
     """Have the SDK's runtime of this process write into a buffer: before its first client is made."""
     buffer = MetricBuffer(_UPDATES, MetricBufferDurationFormat.SECONDS)
-    # There is one runtime for both: its log goes where those of other libraries go, not to the console by itself.
-    logger = logging.getLogger("temporalio.core")
-    forwarding = LogForwardingConfig(logger, append_target_to_name=False, append_log_fields_to_message=False)
-    logs = LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding)
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs, metrics=buffer)))
-    _taking.buffer, _taking.task_queue = buffer, task_queue
+    if set_up_core(buffer):
+        _taking.buffer, _taking.task_queue = buffer, task_queue
 
 
 @asynccontextmanager

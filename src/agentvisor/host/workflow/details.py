@@ -184,7 +184,9 @@ def _runs(thread: Thread) -> Iterator[str]:
 
 
 def _run(run: Run) -> str:
-    what = {True: f"agent {code(run.spec.agent)}", run.is_session: "session of a client", run.is_update: "update"}[True]
+    what = "update" if run.is_update else f"agent {code(run.spec.agent)}"
+    if run.is_session:
+        what = "session of a client"
     status = run.status.name.lower() + (", waits for an answer" if run.paused else "")
     words = [f"{code(run.run_id, 64)} **{status}**", what, f"accepted {_time(run.created_at_ms)}"]
     if run.cancel_requested and not run.status.terminal:
