@@ -319,6 +319,33 @@ def test_a_graphs_question_waits_on_only_where_its_checkpoint_still_holds_it(*, 
     assert deadlines.next_deadline_ms(one) == (1_000 if asks else None)
 
 
+# --- what is told of ends --------------------------------------------------------------------------------------------
+
+
+def told(one: Thread) -> list[tuple[str, int | None, str]]:
+    return [(end.run.run_id, end.attempt.attempt if end.attempt else None, end.outcome) for end in one.ends]
+
+
+def test_each_attempt_and_each_run_that_ends_is_told_once_in_its_order() -> None:
+    one, run, _ = running()
+    one.accept_run(spec("r2"), 3)
+    one.request_cancel(RunId("r2"), 4)
+    one.close_attempt(Close(Ending.HOST_GONE), 5)
+    one.begin_attempt(run, 6)
+    one.close_attempt(Close(Ending.PAUSED), 7)
+    of_runs = [each for each in told(one) if each[1] is None]
+    assert of_runs == [("r2", None, "interrupted"), ("r1", None, "paused")]
+    assert [each[:2] for each in told(one)] == [("r2", None), ("r1", 1), ("r1", 2), ("r1", None)]
+    assert one.ends[-1].seconds == 0.006
+
+
+def test_a_run_that_is_undone_is_told_as_rolled_back() -> None:
+    one, _, _ = running()
+    one.accept_run(spec("r2", multitask=Multitask.ROLLBACK), 3)
+    one.close_attempt(Close(Ending.CANCELLED), 4)
+    assert told(one)[-1] == ("r1", None, "rolled_back")
+
+
 # --- what others see -------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from tests.deploy.files import BIN, ROUTES, check_command
 from tests.docs.blocks import ROOT, Block, blocks_of
 from typer.main import get_command
 
+from agentvisor import __version__
 from agentvisor.cli.commands import app
 from agentvisor.host.config import load_config
 
@@ -85,6 +86,13 @@ def test_a_dockerfile_keeps_the_rules_for_images(block: Block, tmp_path: Path) -
     (tmp_path / "Dockerfile").write_text(block.text)
     checked = subprocess.run([BIN / "hadolint", tmp_path / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout) == (0, "")
+
+
+def test_an_image_is_built_on_one_that_the_page_has_built() -> None:
+    tags = {tag for block, line in LINES if "docker build" in line for tag in option(shlex.split(line), "--tag")}
+    bases = {line.split()[1] for block in BLOCKS for line in block.text.splitlines() if line.startswith("FROM ")}
+    assert bases == {f"agentvisor:{__version__}"}
+    assert bases < tags
 
 
 def test_what_the_pages_say_of_the_files_is_so() -> None:

@@ -170,10 +170,15 @@ class Reader:
         self._shell.stdin.write(f"source {shlex.quote(str(script))}; echo {END} $?\n")
         self._shell.stdin.flush()
         printed: list[str] = []
+        # It answers a moment before it says that it is ready: that line belongs here, and not to what is typed next.
+        says_ready = any(re.fullmatch(r"agentvisor dev( --?[\w-]+)*( 2> ?\S+)? &", line) for line in lines)
+        code = ""
         for line in self._shell.stdout:
-            text, found, code = line.partition(END)
+            text, found, ended = line.partition(END)
             printed.append(text)
-            if found:
+            code = ended if found else code
+            says_ready = says_ready and "AgentVisor ready at" not in text
+            if code and (int(code) or not says_ready):
                 break
         else:
             raise AssertionError(f"{block}: the shell has ended\n{self.errors.read_text()[-3000:]}")

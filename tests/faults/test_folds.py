@@ -17,6 +17,7 @@ from agentvisor.core.journal import Arrival, Stretch
 from agentvisor.core.runs import RunStatus
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls, Outcome
+from agentvisor.host.workflow import noted
 from agentvisor.host.workflow import thread as workflow
 
 pytestmark = pytest.mark.flow
@@ -197,9 +198,13 @@ async def test_keepfoldlog_without_the_rule_there_is_a_gap_and_the_thread_says_s
         return Outcome.DONE if outcome is Outcome.UNKNOWN else outcome
 
     monkeypatch.setattr(JournalCalls, "fold", trusting)
+    logged: list[tuple[str, str]] = []
+    monkeypatch.setattr(noted, "_notes", [lambda _, event, fields: logged.append((event, fields["error"]))])
     failure, missing = await state_after_folds_that_never_came(temporal, proxy, queue)
     assert "journal gap" in failure
     assert missing
+    # It is what the alert on failed threads says where to look for.
+    assert logged == [("thread_failed", failure)]
 
 
 async def test_keepfoldlog_later_tasks_join_a_fold_that_is_sent_again(

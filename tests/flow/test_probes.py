@@ -52,6 +52,7 @@ def test_a_host_without_temporal_lives_and_is_not_ready_until_it_is_back(
         until(lambda: httpx.get(f"{host.url}/readyz").json() == {"ok": False, "reason": "temporal_unreachable"})
         assert said(host) == {"/livez": 200, "/readyz": 503, "/ok": 200, "/ok?check_db=1": 503}
         assert "temporal_unreachable" in probed(host).stderr
+        assert [probed(host, path).returncode for path in ("/ok", "/ok?check_db=1")] == [0, 1]
         until_logged(host, "temporal_unreachable", times)
         find()
         until(lambda: said(host) == dict.fromkeys(PROBES, 200), seconds=60)

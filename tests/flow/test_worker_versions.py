@@ -57,9 +57,10 @@ class Versions:
 
     def type(self, *command: str, code: int = 0) -> str:
         typed = subprocess.run(
-            [sys.executable, "-m", "agentvisor.cli.main", *command, "--temporal-address", self.project.temporal],
+            [sys.executable, "-m", "agentvisor.cli.main", *command],
             cwd=self.project.folder,
-            env={**os.environ, "AGENTVISOR_TEMPORAL_DEPLOYMENT_NAME": self.name} | self.variables("typed"),
+            # Where Temporal is, Temporal's own configuration says, as it does to hosts.
+            env={**os.environ, "TEMPORAL_ADDRESS": self.project.temporal} | self.variables("typed"),
             capture_output=True,
             text=True,
             timeout=60,
@@ -171,8 +172,27 @@ def test_what_cannot_be_made_current_is_said_to_be_none(zygote_project: Project)
         assert "unknown" not in versions.roles().values()
         assert "start a host of it first" in versions.type("deployment", "promote", "2", code=3)
         assert runs_at(versions, host) is host
-        # Out of versioning again: a host without a version gets the work.
+        # Out of versioning again: a host without a version gets the work. Until it does, no update counts it as ready.
         plain = versions.project.new_host(NEVER, command="serve", FOLDER=str(versions.project.folder)).start()
+        assert readiness(plain) == (503, "version_not_current")
+        assert "agentvisor deployment promote" in plain.log.read_text()
         assert runs_at(versions, plain) is host
         versions.promote("unversioned")
+        until(lambda: readiness(plain) == (200, ""))
+        assert readiness(host) == (200, "")
         assert runs_at(versions, host) is plain
+        # And on, as for a deployment that had no versions so far: what is alive goes on, and threads move.
+        thread = versions.thread(plain)
+        run = thread.graph("tools", {"wanted": 3, "gates": [1]})
+        assert host_of(zygote_project, thread.until_it("began 1")) is plain
+        versions.promote("1")
+        until(lambda: runs_at(versions, plain) is host)
+        thread.on(host)
+        plain.tell(signal.SIGTERM)
+        thread.tell("gate 1")
+        seconds_to_end(plain, 40)
+        ended = thread.ended(run)
+        assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "completed"]), thread.told()
+        assert by_id(versions, ended["attempts"][-1]["host_id"]) is host
+        thread.client.store.put_item(["versions"], "plain", {"stored": "after it"})
+        assert thread.client.store.get_item(["versions"], "plain")["value"] == {"stored": "after it"}

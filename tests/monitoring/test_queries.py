@@ -87,6 +87,13 @@ def test_the_page_explains_every_alert_under_the_heading_that_it_names() -> None
     assert set(re.findall(r"`(AgentVisor\w+)`", PAGE)) == ALERTS.keys()
 
 
+@pytest.mark.parametrize("route", ["/ok", "/readyz"])
+def test_a_host_that_says_that_it_is_not_ready_is_no_server_error(route: str) -> None:
+    for part in re.findall(r"\{([^}]*)\}", ALERTS["AgentVisorServerErrors"]["expr"]):
+        (but,) = re.findall(r'route!~"([^"]*)"', part)
+        assert re.fullmatch(but, route), part
+
+
 def test_what_the_table_says_to_alert_on_has_an_alert() -> None:
     asked = {name for name, one in TABLE.items() if "alert on" in one.says}
     assert asked <= {table_name(name) for rule in ALERTS.values() for name in names(parsed(rule["expr"]))}

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from select import select
 from typing import Self
 
 from tests.support.temporal import free_ports
 
 from agentvisor.host import leash
 
-READY_SECONDS = 30
+READY_SECONDS = 90
+"""Of which a host may take 60 until its agents are warm. One that never is must not cost the test all of its time."""
 
 
 class HostProcess:
@@ -65,7 +67,8 @@ class HostProcess:
     def ready(self) -> Self:
         assert self._process is not None
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        said, _, _ = select([self._process.stdout], [], [], READY_SECONDS)
+        line = self._process.stdout.readline() if said else f"nothing in {READY_SECONDS} s"
         if "AgentVisor ready at " not in line:
             self.kill()
             raise AssertionError(f"the host did not start: {line!r}\n{self.log.read_text()[-4000:]}")

@@ -27,13 +27,13 @@ def show(
 ) -> None:
     """List the versions of the deployment: which is current, ramping, draining or drained."""
     from agentvisor.host.deployment import Role, versions
-    from agentvisor.host.temporal_client import client_of
+    from agentvisor.host.temporal_client import client_beside
 
     loaded = _loaded(config, temporal_address)
     deployment = _named(loaded, name)
 
     async def asked() -> list[str]:
-        client = await client_of(loaded, address=_address(loaded))
+        client = await client_beside(loaded)
         return [
             f"{one.role.value:9s}  {one.build_id}" + (f"  {one.percentage:g} %" if one.role is Role.RAMPING else "")
             for one in await versions(client, deployment)
@@ -61,7 +61,7 @@ def promote(
 ) -> None:
     """Make a version current: from now on its hosts get the work, of threads that are there already, too."""
     from agentvisor.host.deployment import promote as promoted
-    from agentvisor.host.temporal_client import client_of
+    from agentvisor.host.temporal_client import client_beside
 
     loaded = _loaded(config, temporal_address)
     deployment, build = _named(loaded, name), build_id or loaded.temporal.deployment.build_id
@@ -69,7 +69,7 @@ def promote(
         raise InvalidInput("which version? Give its build id, or set temporal.deployment.build_id")
 
     async def told() -> None:
-        client = await client_of(loaded, address=_address(loaded))
+        client = await client_beside(loaded)
         await promoted(client, deployment, build, percentage=percentage)
 
     asyncio.run(told())
@@ -79,10 +79,6 @@ def promote(
 
 def _loaded(config: ConfigPath, temporal_address: str | None) -> Config:
     return load_config(config, environ=os.environ, overrides={"temporal.address": temporal_address})
-
-
-def _address(config: Config) -> str:
-    return config.temporal.address or f"127.0.0.1:{config.dev.temporal_port}"
 
 
 def _named(config: Config, name: str | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from http.client import HTTPConnection
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 _SECONDS = 4.0
 _USAGE = "usage: python -m agentvisor.cli.probe [http://127.0.0.1:8090/readyz]"
@@ -21,7 +21,7 @@ def probe(url: str) -> str:
         return f"{url!r} is no address of a host; {_USAGE}"
     connection = HTTPConnection(parts.hostname, parts.port or 80, timeout=_SECONDS)
     try:
-        connection.request("GET", parts.path or "/")
+        connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")))
         answer = connection.getresponse()
         said = answer.read(500).decode(errors="replace")
     except OSError as error:

@@ -5,7 +5,6 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -122,18 +121,20 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A run's end, as it is counted."""
+    """The end of an attempt, or of a run, as it is counted and traced."""
 
-    agent: str
+    run: Run
+    attempt: Attempt | None
+    """None: the run itself has ended."""
     outcome: str
     """The run's status, in small letters; `paused` where it waits for an answer; `rolled_back` where it was undone."""
     seconds: float
     """Since its acceptance."""
 
     @classmethod
-    def of(cls, run: Run, now_ms: int) -> End:
+    def of(cls, run: Run, attempt: Attempt | None, now_ms: int) -> End:
         outcome = "rolled_back" if run.rolled_back else "paused" if run.paused else run.status.name.lower()
-        return cls(run.spec.agent, outcome, max(0, now_ms - run.created_at_ms) / 1000)
+        return cls(run, attempt, outcome, max(0, now_ms - run.created_at_ms) / 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +151,6 @@ class Settings:
     compact_signals: int = 0
     compact_updates: int = 0
     """Past how many of each an execution continues as new; 0: compaction.SIGNALS and UPDATES."""
-
-
-Ended = Callable[[ThreadId, Run, Attempt | None], None]
-"""Takes a run of a thread, and which attempt of it has ended; None: the run itself has."""
-
-
-def _untold(_thread_id: ThreadId, _run: Run, _attempt: Attempt | None) -> None:
-    """Nobody listens."""
 
 
 @dataclass(slots=True)
@@ -201,10 +194,8 @@ class Thread:
     """The same, and it will be gone then."""
     revision: int = 0
     """Counts changes, so that the pages of one read can be told to agree."""
-    ended: Ended = field(default=_untold, compare=False, repr=False)
-    """Is told of each attempt and each run that ends. Not stored."""
-    ends: list[End] = field(default_factory=list[End], compare=False)
-    """Runs of agents that have ended since whoever counts them looked last. Not stored."""
+    ends: list[End] = field(default_factory=list[End], compare=False, repr=False)
+    """Attempts and runs that have ended since whoever tells of them looked last. Not stored."""
 
     def set_settings(self, settings: Settings) -> None:
         """Take the upkeep of the host that sends a run; not under a live attempt, whose host prunes as it began."""
@@ -454,7 +445,7 @@ class Thread:
         # After an outage, Temporal has been seen to date an attempt's end before its start.
         attempt.ended_at_ms = max(now_ms, attempt.started_at_ms)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
-        self.ended(self.thread_id, run, attempt)
+        self.ends.append(End.of(run, attempt, now_ms))
         self.store.drop_unreferenced_blobs()
         self.touch(now_ms)
 
@@ -534,14 +525,12 @@ class Thread:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         if run.rolled_back:
             self._undo(run)
-        if run.is_agent:
-            self.ends.append(End.of(run, now_ms))
+        self.ends.append(End.of(run, None, now_ms))
         if run.attempts and self.before is not None and self.before.run_id == run.run_id:
             self.before.forget(self.store)
             self.before = None
         self._tell(run, now_ms)
         self.touch(now_ms)
-        self.ended(self.thread_id, run, None)
 
     def _undo(self, run: Run) -> None:
         """Leave nothing of a run that has ended; where that cannot be done any more, leave all of it, and say so."""

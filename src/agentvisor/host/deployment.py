@@ -93,8 +93,8 @@ async def versions(client: Client, name: str) -> Sequence[Version]:
     ]
 
 
-async def gets_work(client: Client, task_queue: str, version: WorkerDeploymentVersion) -> bool:
-    """Whether this version is current or ramping, as the queue has it.
+async def gets_work(client: Client, task_queue: str, version: WorkerDeploymentVersion | None) -> bool:
+    """Whether this version is current or ramping, as the queue has it; None: hosts without a version.
 
     The queue is asked, not the deployment: of one of those Temporal answers a few questions a second, whoever asks.
 
@@ -108,6 +108,9 @@ async def gets_work(client: Client, task_queue: str, version: WorkerDeploymentVe
     )
     reply = await client.workflow_service.describe_task_queue(request, timeout=_RPC_TIMEOUT)
     known = reply.versioning_info
+    if version is None:
+        ramps = known.ramping_version_percentage > 0 and not known.ramping_deployment_version.build_id
+        return ramps or not known.current_deployment_version.build_id
     return any(
         (one.deployment_name, one.build_id) == (version.deployment_name, version.build_id)
         for one in (known.current_deployment_version, known.ramping_deployment_version)

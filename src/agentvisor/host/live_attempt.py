@@ -132,9 +132,9 @@ class LiveAttempt:
             if close is not None and self._held is not None and close.ending == run_pb2.ENDING_COMPLETED:
                 close.together.extend(self._held.together)
             if close is not None and await self.journal.close(close):
-                ending = run_pb2.Ending.Name(close.ending)
+                ending = _name(close.ending)
                 self._log.info("attempt_ended", ending=ending)
-                ENDED_ATTEMPTS.labels(ending.removeprefix("ENDING_").lower()).inc()
+                ENDED_ATTEMPTS.labels(ending).inc()
                 if close.ending != run_pb2.ENDING_HOST_STOPPED:
                     await self._end_stream()
             else:
@@ -388,7 +388,7 @@ class LiveAttempt:
             return None
         if agent.ended.done():
             close = close_of(agent.ended.result(), self._services.max_output)
-            self._log.info("run_given_back", at_boundary=True, ending=run_pb2.Ending.Name(close.ending))
+            self._log.info("run_given_back", at_boundary=True, ending=_name(close.ending))
             return close
         if cancel.done():
             cancel.result()
@@ -405,7 +405,7 @@ class LiveAttempt:
 
     async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose | None:
         grace = self._services.stop_grace
-        self._log.info("agent_stopping", why=run_pb2.Ending.Name(ending))
+        self._log.info("agent_stopping", why=_name(ending))
         agent.cancel(grace)
         await asyncio.wait([agent.ended], timeout=2 * grace + 1)
         return None if self.journal.is_fenced else close_of_stopped(agent, ending, self._services.max_output)
@@ -500,3 +500,8 @@ async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreRepl
     except Exception:
         log.exception("store_call_failed")
         return store_pb2.StoreReply(error=to_error(Internal("the host failed; its log has the traceback")))
+
+
+def _name(ending: run_pb2.Ending.ValueType) -> str:
+    """As the API, metrics and traces say it."""
+    return run_pb2.Ending.Name(ending).removeprefix("ENDING_").lower()

@@ -78,6 +78,7 @@ _EVENTS = {
     "guest_stranger": LogEvent("warning", "Somebody without its token came to a guest's socket."),
     # --- threads and values ---
     "thread_failed": LogEvent("error", "A thread takes no more runs; it can be read and deleted. Alert on this."),
+    "fold_ignored": LogEvent("warning", "Somebody sent a thread's workflow the signal `fold` with what is no log."),
     "thread_near_limit": LogEvent("warning", "A thread came to 80 % of storage.max_state."),
     "pending_writes_dropped": LogEvent(
         "warning", "Writes of a super-step's tasks over a limit; their tasks may run again."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
 from time import monotonic
@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.host.deployment import gets_work
+from agentvisor.host.deployment import UNVERSIONED, gets_work
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
@@ -52,7 +52,7 @@ class Readiness:
         version: WorkerDeploymentVersion | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`silence`: seconds without an answer, after which Temporal is out of reach; `version`: this host's."""
+        """`silence`: seconds without an answer, after which Temporal is out of reach; `version`: of this host."""
         self._client = client
         self._task_queue = task_queue
         self._version = version
@@ -61,21 +61,30 @@ class Readiness:
         self._often = min(_OFTEN, silence / 4)
         self._heard_at = clock()
         self._was_reachable = True
+        # A host without a version has work unless a version has the queue.
+        self._has_work = version is None
         # Once it had work it is ready for good: what another version takes over does not make this host useless.
-        self._had_work = version is None
+        self._had_work = False
+        self._asked = asyncio.Event()
         self._warned = False
 
     def reason(self) -> NotReady | None:
         """Why this host is not ready; None: it is."""
         if self._clock() - self._heard_at > self._silence:
             return NotReady.TEMPORAL_UNREACHABLE
-        return None if self._had_work else NotReady.VERSION_NOT_CURRENT
+        return None if self._has_work else NotReady.VERSION_NOT_CURRENT
 
     @asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Ask Temporal while the context lasts."""
+        """Ask Temporal while the context lasts; the first answer is waited for, a moment at most.
+
+        A host that is said to be ready before it has asked takes the place of one that is.
+        """
         asking = asyncio.create_task(self._ask_for_ever(), name="readiness")
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._often):
+                    await self._asked.wait()
             yield
         finally:
             asking.cancel()
@@ -85,6 +94,7 @@ class Readiness:
         while True:
             await self._ask()
             self._tell()
+            self._asked.set()
             await asyncio.sleep(self._often)
 
     async def _ask(self) -> None:
@@ -97,18 +107,20 @@ class Readiness:
             if error.status not in _ANSWERED:
                 return
         self._heard_at = self._clock()
-        if not self._had_work and self._version is not None:
-            self._had_work = await self._gets_work(self._version)
+        if not self._had_work:
+            self._had_work = await self._gets_work()
 
-    async def _gets_work(self, version: WorkerDeploymentVersion) -> bool:
+    async def _gets_work(self) -> bool:
         try:
-            return await gets_work(self._client, self._task_queue, version)
+            self._has_work = await gets_work(self._client, self._task_queue, self._version)
         except RPCError as error:
             # A host that may not ask would never be ready. Whatever else it is, it is asked again.
             if error.status not in _NEVER_TOLD:
                 return False
-            log.warning("deployment_not_known", reason=error.message)
-            return True
+            if self._version is not None:
+                log.warning("deployment_not_known", reason=error.message)
+            self._has_work = True
+        return self._has_work
 
     def _tell(self) -> None:
         reachable = self.reason() is not NotReady.TEMPORAL_UNREACHABLE
@@ -118,11 +130,11 @@ class Readiness:
                 log.info("temporal_reachable")
             else:
                 log.warning("temporal_unreachable", seconds=self._silence)
-        if self.reason() is NotReady.VERSION_NOT_CURRENT and not self._warned and self._version is not None:
+        if self.reason() is NotReady.VERSION_NOT_CURRENT and not self._warned:
             self._warned = True
             log.warning(
                 "version_not_current",
-                deployment=self._version.deployment_name,
-                build_id=self._version.build_id,
+                deployment=self._version.deployment_name if self._version else None,
+                build_id=self._version.build_id if self._version else UNVERSIONED,
                 what="this host gets no work until its version is made current: agentvisor deployment promote",
             )

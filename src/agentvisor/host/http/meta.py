@@ -35,7 +35,7 @@ async def readyz(services: Served) -> JsonResponse:
     """Send requests here; 503 with the reason where another host had better have them.
 
     `stopping`: it was told to stop. `temporal_unreachable`: Temporal has not answered for `temporal.heartbeat_timeout`.
-    `version_not_current`: with worker versioning, its version was not yet made current.
+    `version_not_current`: with worker versioning, its version, or having none, was not yet made current.
     """
     reason = services.not_ready()
     if reason is not None:

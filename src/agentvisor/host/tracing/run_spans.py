@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import CONSEQUENCES, Attempt, Ending, Run, RunStatus
+from agentvisor.core.thread import End
 from agentvisor.host.config_tree import AgentConfig
 from agentvisor.host.tracing.place import Place, asked_at
 from agentvisor.host.tracing.spans import AGENT, ATTEMPT, FRAMEWORK, HOST, RUN, THREAD, Told, Tracing
@@ -30,8 +31,9 @@ class RunSpans:
         self._loop = asyncio.get_running_loop()
         self._told: OrderedDict[str, None] = OrderedDict()
 
-    def ended(self, thread_id: ThreadId, run: Run, attempt: Attempt | None) -> None:
+    def ended(self, thread_id: ThreadId, end: End) -> None:
         """Called in a step of a workflow, in a thread of its own: nothing of it may fail there, or take time."""
+        run, attempt = end.run, end.attempt
         place = None if run.is_session else asked_at(run_pb2.RunSpec.FromString(run.spec.body))
         if place is None or not place.sampled:
             return

@@ -23,7 +23,6 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.owners import check_owner, keyword
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
     from agentvisor.core.thread import Active, Next, Step, Thread
-    from agentvisor.host.workflow import traced
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
@@ -32,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.host.workflow.telling import tell
+    from agentvisor.host.workflow.traced import traced
     from agentvisor.protocol import reads
     from agentvisor.protocol.convert import operations_from
     from agentvisor.protocol.default_answers import run_with_defaults
@@ -79,7 +79,6 @@ def _encoded(thread: Thread) -> bytes:
 def _decoded(state: bytes) -> Thread:
     thread = thread_from_message(thread_pb2.Thread.FromString(state))
     thread.store.keep = thread.settings.checkpoint_history
-    thread.ended = traced.ended
     return thread
 
 
@@ -149,7 +148,7 @@ class ThreadWorkflow:
     async def _drive(self, run: Run) -> None:
         """Attempt after attempt, until the run has ended."""
         if self._thread.refuse_late(run, _now_ms()):
-            self._count_ends()
+            self._tell_ends()
             return
         host_waits_ms = 0
         while not run.status.terminal:
@@ -212,12 +211,12 @@ class ThreadWorkflow:
         self._take(closed.rest)
         if self._thread.failure:
             self._thread.fail("Internal", self._thread.failure, _now_ms())
-            self._count_ends(closed.framework)
+            self._tell_ends(closed.framework)
             return Next(Step.FINISHED)
         if closed.together and self._thread.is_current(active.id):
             self._thread.apply(operations_from(closed.together), close.source, _now_ms())
         follows = self._thread.close_attempt(close, _now_ms())
-        self._count_ends(closed.framework)
+        self._tell_ends(closed.framework)
         if CONSEQUENCES[close.ending].follow is Follow.RESTART and run.is_agent and not run.cancel_requested:
             restarted = follows.step is not Step.FINISHED
             counted(Counted.RESTARTED if restarted else Counted.GIVEN_UP, close.ending.name.lower())
@@ -237,12 +236,14 @@ class ThreadWorkflow:
             run = self._thread.next_run(_now_ms())
             if run is not None:
                 self._thread.request_cancel(run.run_id, _now_ms())
-                self._count_ends()
+                self._tell_ends()
 
-    def _count_ends(self, framework: str = "") -> None:
-        """Count the runs that have ended since it was asked last; what the attempt told that ended just now."""
+    def _tell_ends(self, framework: str = "") -> None:
+        """Trace and count what has ended since it was asked last; the framework is what the attempt told that ended."""
         for end in self._thread.ends:
-            counted(Counted.ENDED, end.agent, framework, end.outcome, number=end.seconds)
+            traced(self._thread.thread_id, end)
+            if end.attempt is None and end.run.is_agent:
+                counted(Counted.ENDED, end.run.spec.agent, framework, end.outcome, number=end.seconds)
         self._thread.ends.clear()
 
     # --- the journal -----------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class ThreadWorkflow:
         except DecodeError:
             # Somebody's hand: a host that had lost what it sent would meet a gap, and say so. Raising, the thread would
             # answer nobody any more.
-            workflow.logger.warning("thread %s was sent a fold that is no log: ignored", self._thread.thread_id)
+            noted("warning", "fold_ignored", thread=self._thread.thread_id)
             return
         self._take(message)
         self._describe()
@@ -270,6 +271,7 @@ class ThreadWorkflow:
             # Cannot happen while the rules hold; nothing is applied past it, and the thread says so.
             thread.failure = f"journal gap in attempt {log.attempt} of run {log.run_id}: {came.first_seq} expected"
             counted(Counted.FAILED, "journal_gap")
+            noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
             return
         thread.apply(operations_from(came.fresh), source_of(log), _now_ms())
 
@@ -285,7 +287,7 @@ class ThreadWorkflow:
             run = self._thread.accept_run(spec_from_message(message.spec), _now_ms())
             if run.is_agent:
                 self._thread.metadata = reads.named_for(self._thread.metadata, message.spec)
-            self._count_ends()
+            self._tell_ends()
         return run_pb2.StartRunReply(run=run_to_message(run, whole=False)).SerializeToString()
 
     @start_run.validator
@@ -304,7 +306,7 @@ class ThreadWorkflow:
         asked = run_pb2.CancelRun.FromString(request)
         with refusing():
             run = self._thread.request_cancel(RunId(asked.run_id), _now_ms(), action_of(asked))
-            self._count_ends()
+            self._tell_ends()
         return run_to_message(run, whole=False).SerializeToString()
 
     @cancel_run.validator
@@ -418,7 +420,7 @@ class ThreadWorkflow:
                 counted(Counted.SHED, step.value, number=number)
             counted(Counted.COMPACTED, "live" if thread.active else "given_up" if was_live else "idle")
             counted(Counted.CARRIED, number=len(shedding.state))
-            self._count_ends()
+            self._tell_ends()
             workflow.continue_as_new(shedding.state)
         counted(Counted.FAILED, "state_too_large")
         # Leaving out did not help: everything is back, to be read and taken elsewhere.
@@ -430,7 +432,7 @@ class ThreadWorkflow:
             _now_ms(),
         )
         noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
-        self._count_ends()
+        self._tell_ends()
 
     def _describe(self) -> None:
         """The thread in Temporal's UI: no event, and no part of the history. A thread that is replayed has it, too."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core.ids import ThreadId
-    from agentvisor.core.runs import Attempt, Run
-    from agentvisor.core.thread import Ended
+    from agentvisor.core.thread import End
+
+Ended = Callable[[ThreadId, End], None]
+"""Takes a thread, and what has ended of it."""
 
 _listeners: list[Ended] = []
 
@@ -25,8 +27,8 @@ def listening(listener: Ended) -> Generator[None]:
         _listeners.remove(listener)
 
 
-def ended(thread_id: ThreadId, run: Run, attempt: Attempt | None) -> None:
-    """Tell of an attempt's end; of the run's, where no attempt is named."""
+def traced(thread_id: ThreadId, end: End) -> None:
+    """Tell of an attempt's or a run's end."""
     if _listeners and not workflow.unsafe.is_replaying():
         for listener in (*_listeners,):
-            listener(thread_id, run, attempt)
+            listener(thread_id, end)
