@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -50,10 +51,16 @@ class RawGuest:
         self._call: Any = None
 
     async def start_agent(
-        self, _agent: str, task: AgentTask, handler: AgentHandler, *, owner: Owner = EVERYONE
+        self,
+        _agent: str,
+        task: AgentTask,
+        handler: AgentHandler,
+        *,
+        owner: Owner = EVERYONE,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> RunningAgent:
         del owner  # it is one guest, whoever asks
-        return await self.guest.start_agent(task, handler, {})
+        return await self.guest.start_agent(task, handler, environment)
 
     async def stop(self) -> None:
         """As `Guests` of a host that stops; here the context ends the guest."""
