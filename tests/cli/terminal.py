@@ -11,6 +11,13 @@ from typing import Self
 
 _SECONDS = 60
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07]*\x07)|\r")
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from agentvisor.cli.main import main
+main()
+"""
+"""Where the tests run in the background, SIGINT is ignored, and what they start would inherit that."""
 
 
 class Terminal:
@@ -21,7 +28,7 @@ class Terminal:
         self._end = ours
         self.raw = ""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "agentvisor.cli.main", *arguments],
+            [sys.executable, "-c", _PROGRAM, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

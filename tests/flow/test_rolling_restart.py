@@ -67,6 +67,7 @@ def rolls(project: Project, *, interval: float, pause: float, seconds: float, le
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.slow
 def test_a_run_of_200_steps_outlives_hosts_that_are_restarted_every_few_seconds(zygote_project: Project) -> None:
     rolls(zygote_project, interval=4, pause=0.15, seconds=60, least=4)
 

@@ -73,9 +73,9 @@ def test_its_details_show_status_checkpoint_channels_and_runs(dev: DevProcess) -
     assert details.startswith("**interrupted**")
     assert state["checkpoint"]["checkpoint_id"] in details
     assert "done" in details
-    assert "next: ask" in details
-    assert f"run `{run['run_id']}` of tools: {run['status']}" in details
-    assert "the agent waits for" in details
+    assert "next: `ask`" in details
+    assert f"`{run['run_id']}` **{run['status']}, waits for an answer** · agent `tools`" in details
+    assert "question of node `ask`" in details
 
 
 async def test_search_attributes_say_status_agent_and_metadata(dev: DevProcess) -> None:

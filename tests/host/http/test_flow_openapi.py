@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from tests.host.http.conftest import app_without_temporal, config_in
 
 from agentvisor.host.app import Host
+from agentvisor.protocol.exports import MEDIA_TYPE
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -33,6 +34,12 @@ AGENTS = ("nothing", "plain", "asking", "failing")
 NEVER_END = ("/threads/{thread_id}/stream", "/threads/{thread_id}/stream/events")
 """Streams of whatever happens on a thread: they are as long as their reader stays."""
 SECONDS = 60
+
+
+@schemathesis.serializer(MEDIA_TYPE)
+def thread_file(_context: schemathesis.SerializationContext, value: Any) -> bytes:
+    """A thread's file is bytes: what is generated is none, and has to be refused as such."""
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 class Scene:
