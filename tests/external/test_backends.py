@@ -196,7 +196,7 @@ def test_folders_of_threads_are_their_own_and_can_be_names_of_files() -> None:
 
 
 def test_a_path_is_given_once_and_known_again() -> None:
-    ours, others = Names("t/i/"), Names("t/i/")
+    ours, others = Names("t/i/", ""), Names("t/i/", "")
     given = [ours.new(b"k" * 32) for _ in range(3)]  # type: ignore[arg-type]
     assert len({*given}) == 3
     assert all(ours.gave(path) and not others.gave(path) for path in given)

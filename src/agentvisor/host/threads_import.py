@@ -109,7 +109,8 @@ class _Built:
 
     thread: Thread
     shelf: BlobShelf
-    names: Names
+    names: Names | None
+    """For values in external storage; None: there is none."""
     wanted: frozenset[BlobKey]
 
 
@@ -170,7 +171,8 @@ class _Incoming:
             shelf = BlobShelf(
                 thread.store, _nothing_more, max_value_bytes=self._limits.max_value, external=self._external
             )
-            names = Names(folder_of(thread.thread_id, thread.incarnation))
+            folder = folder_of(thread.thread_id, thread.incarnation)
+            names = self._external.names(folder) if self._external is not None else None
             self._built_once = _Built(thread, shelf, names, frozenset(_needed(thread)))
         return self._built_once
 
@@ -256,10 +258,10 @@ class _Incoming:
             )
         store.add_blob(blob)
 
-    async def _moved(self, blob: Blob, names: Names) -> Blob:
+    async def _moved(self, blob: Blob, names: Names | None) -> Blob:
         """The value in external storage; where there is none, as it is if it is small enough."""
         external = self._external
-        if external is None:
+        if external is None or names is None:
             if len(blob.data) > self._limits.max_inline_value:
                 raise ValueTooLarge(
                     f"value {blob.key.hex()[:16]} has {len(blob.data)} bytes as stored, the limit is "

@@ -14,13 +14,14 @@ import pytest_asyncio
 import yaml
 from tests.host.http.agents import __file__ as agents_file
 from tests.host.http.export_agents import __file__ as own_agents_file
+from tests.support.encryption import settings
 from tests.support.temporal import TemporalProcess, free_ports, temporal_server
 from tests.support.waiting import until
 
 from agentvisor.host.api_keys import hash_of
 from agentvisor.host.app import Host, running_host
 from agentvisor.host.config import load_config
-from agentvisor.host.temporal_client import connect
+from agentvisor.host.temporal_client import client_of
 from agentvisor.protocol.exports import Reader, Writer
 from agentvisor.protocol.v1 import export_pb2
 
@@ -91,13 +92,13 @@ class place:  # noqa: N801 - a context manager
         http = {"port": free_ports(1)[0], **settings.pop("http", {})}
         queue = {"task_queue": f"export-{uuid4().hex[:8]}"}
         storage_ = {**limits, **settings.pop("limits", {})}
-        given = {"agents": AGENTS, "http": http, "temporal": queue, "storage": storage_}
+        given = {"agents": AGENTS, "http": http, "temporal": queue, "storage": storage_, **settings}
         (folder / "agentvisor.yaml").write_text(yaml.safe_dump(given))
         self._config, self._temporal = load_config(folder, environ={}), temporal
         self._host: Any = None
 
     async def __aenter__(self) -> Place:
-        self._host = running_host(self._config, await connect(self._temporal, "default"))
+        self._host = running_host(self._config, await client_of(self._config, address=self._temporal))
         host: Host = await self._host.__aenter__()
         key = {"X-Api-Key": "operators"} if self._config.http.needs_key else {}
         return Place(httpx.AsyncClient(base_url=host.url, timeout=60, headers=key), self._values)
@@ -249,6 +250,21 @@ async def test_values_in_external_storage_come_along_byte_for_byte(home: Place, 
     assert large == (await home.get(f"/threads/{thread}/state"))["values"]["large"]
     await away.http.delete(f"/threads/{thread}.copy")
     assert [one for one in away.objects() if thread in str(one)] == []
+
+
+async def test_what_a_host_that_encrypts_imports_is_nowhere_in_the_clear(
+    home: Place, other_temporal: TemporalProcess, tmp_path: Path
+) -> None:
+    thread = unique()
+    await home.run(thread, "growing", input={})
+    data = await home.export(thread)
+    assert all(one.read_bytes()[:4] != b"AVO1" for one in home.objects()), "no mark of what is encrypted"
+    async with place(tmp_path, other_temporal.address, storage=True, encryption=settings("k")) as sealed:
+        await sealed.imported(data)
+        assert {one.read_bytes()[:4] for one in sealed.objects() if thread in str(one)} == {b"AVO1"}
+        state = await sealed.get(f"/threads/{thread}/state")
+        assert state["values"] == (await home.get(f"/threads/{thread}/state"))["values"]
+        await sealed.run(thread, "growing", input={})
 
 
 def places_of(data: bytes) -> list[int]:

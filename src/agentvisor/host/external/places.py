@@ -41,8 +41,11 @@ def _parts(name: str) -> str:
 class Names:
     """Paths in one thread's folder, that no other attempt gives."""
 
-    def __init__(self, folder: str, suffix: str = "") -> None:
-        """`suffix`: of encrypted objects, whose names do not tell their content's hash either."""
+    def __init__(self, folder: str, suffix: str) -> None:
+        """See `ExternalStorage.names`, which knows the suffix.
+
+        `suffix`: of encrypted objects, whose names do not tell their content's hash either; empty of others.
+        """
         self._folder = folder
         self._suffix = suffix
         self._mark = token_hex(8)

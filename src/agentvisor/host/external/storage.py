@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, Sealed, StorageUnavailable
+from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, Internal, Sealed, StorageUnavailable
 from agentvisor.core.records import Blob
 from agentvisor.host.codec import objects
 from agentvisor.host.codec.objects import ObjectCipher
@@ -74,14 +74,19 @@ class ExternalStorage:
 
     def names(self, folder: str) -> Names:
         """Paths for new objects in a thread's folder: encrypted ones, where this host encrypts."""
-        encrypts = self._cipher is not None and self._cipher.encrypts
-        return Names(folder, objects.SUFFIX if encrypts else "")
+        return Names(folder, objects.SUFFIX if self._encrypts else "")
+
+    @property
+    def _encrypts(self) -> bool:
+        return self._cipher is not None and self._cipher.encrypts
 
     async def write(self, path: str, data: bytes, what: str, given_up: Callable[[], bool] = _never) -> None:
-        """Store an object durably. `what` names it in errors: a channel, a write, of which thread."""
+        """Store an object durably, under one of `names`; `what` names it in errors: a channel, of which thread."""
         stored = data
         if path.endswith(objects.SUFFIX):
             stored = await asyncio.to_thread(self._ciphering(path).sealed, path, data)
+        elif self._encrypts:
+            raise Internal(f"{what} was about to be stored in the clear, as {path}, by a host that encrypts")
         await self._patiently(lambda: self._backend.put(path, stored), f"{what} could not be written", given_up)
 
     async def read(self, blob: Blob, start: int = 0, length: int | None = None) -> bytes:
