@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TypeVar
 
@@ -30,17 +31,26 @@ async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionS
 
 
 async def answered(client: Client, workflow_id: str, call: Awaitable[Result]) -> Result:
-    """What a workflow answers to a query or an update; where that takes long, why it cannot: see `check_readable`."""
-    asked = asyncio.ensure_future(call)
-    try:
-        done, _ = await asyncio.wait([asked], timeout=_SOON)
-        if not done:
-            await check_readable(client, workflow_id)
-        return await asked
-    finally:
+    """What a workflow answers to a query or an update; where that takes long, why it cannot: see `check_readable`.
+
+    What is slow may come all the same: it does not wait for the check.
+    """
+    async with AsyncExitStack() as stack:
+        asked = asyncio.ensure_future(call)
+        stack.push_async_callback(_ended, asked)
+        await asyncio.wait([asked], timeout=_SOON)
         if not asked.done():
-            asked.cancel()
-            await asyncio.gather(asked, return_exceptions=True)
+            check = asyncio.ensure_future(check_readable(client, workflow_id))
+            stack.push_async_callback(_ended, check)
+            await asyncio.wait((asked, check), return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                await check
+        return await asked
+
+
+async def _ended(task: asyncio.Future[Result]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def check_readable(client: Client, workflow_id: str) -> None:
