@@ -200,6 +200,12 @@ def test_no_difference_is_said() -> None:
     assert [*Difference({}, same).lines()][:3] == ["--- (nothing)", "+++ c1  step 1  t", "@@ a added @@"]  # pyright: ignore[reportArgumentType]
 
 
+def test_what_begins_as_the_head_of_a_difference_does_is_shown() -> None:
+    before, after = state({}, 1, next=["--drop"]), state({}, 2, next=["++keep"])
+    lines = [*Difference(before, after).lines()]  # pyright: ignore[reportArgumentType]
+    assert lines[2:] == ["@@ next @@", "---drop", "+++keep"]
+
+
 async def test_what_no_output_can_take_is_shown_all_the_same(nowhere: str) -> None:
     half = "half \ud800 of one"
     assert json.loads(as_json(half)) == half

@@ -6,6 +6,7 @@ import difflib
 import json as json_lines
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 from urllib.parse import quote
 
@@ -153,8 +154,9 @@ def _indent(line: str) -> int:
 
 def _changed(old: list[str], new: list[str]) -> Iterator[str]:
     """Without what `diff -u` says of files and of line numbers."""
-    for line in difflib.unified_diff(old, new, n=_AROUND, lineterm=""):
-        if not line.startswith(("---", "+++", "@@")):
+    # The first two lines name files; what is compared begins with a sign of its own, whatever it is.
+    for line in islice(difflib.unified_diff(old, new, n=_AROUND, lineterm=""), 2, None):
+        if not line.startswith("@@"):
             yield line
 
 
