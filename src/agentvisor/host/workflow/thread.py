@@ -60,6 +60,9 @@ _TAKE_SOON = timedelta(seconds=10)
 """How long a task may wait on the queue of one host, which may be gone."""
 _SHORTEST_TIMER_MS = 1_000
 """Temporal's servers let a shorter timer take this long all the same: the host waits instead."""
+_DESCRIBED_EVERY_MS = 500
+"""A run folds many times a second, and to describe a thread of thousands of namespaces takes longer than a fold. The
+last fold before a silence comes a second after the one before it (temporal.fold_quiet), and is shown."""
 _HOST_WAITS = "a-host-waits-short-backoffs"
 """Patch: threads of earlier versions have a timer for each backoff in their histories."""
 _ASKS_APART = "agents-ask-apart"
@@ -90,6 +93,7 @@ class ThreadWorkflow:
         self._compacting = self._compaction_asked = False
         self._signals = self._updates = 0
         self._shown: tuple[str, str, list[str]] | None = None
+        self._described_at_ms = 0
 
     @workflow.run
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
@@ -259,7 +263,8 @@ class ThreadWorkflow:
             noted("warning", "fold_ignored", thread=self._thread.thread_id)
             return
         self._take(message)
-        self._describe()
+        if _now_ms() - self._described_at_ms >= _DESCRIBED_EVERY_MS:
+            self._describe()
 
     def _take(self, log: journal_pb2.Log) -> None:
         """Apply what is new in a log. CURRENT: a log of another attempt is ignored."""
@@ -436,6 +441,7 @@ class ThreadWorkflow:
 
     def _describe(self) -> None:
         """The thread in Temporal's UI: no event, and no part of the history. A thread that is replayed has it, too."""
+        self._described_at_ms = _now_ms()
         workflow.set_current_details(current_details(self._thread))
 
     def _show(self) -> None:
