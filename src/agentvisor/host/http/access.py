@@ -19,6 +19,7 @@ from agentvisor.host.callers import Callers
 from agentvisor.host.http import codec
 from agentvisor.host.http.errors import error_response, refusal, refuse
 from agentvisor.host.http.json import JsonResponse
+from agentvisor.host.http.paths import PROBES
 from agentvisor.host.http.services import OWNER_IN_SCOPE
 
 TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com", "https://agentchat.vercel.app")
@@ -26,7 +27,7 @@ TRUSTED_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.co
 
 LOOPBACK_ORIGIN = r"https?://(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?"
 
-_OPEN = ("/ok", "/livez", "/readyz", *codec.PATHS)
+_OPEN = (*PROBES, *codec.PATHS)
 """Health checks carry no key, and what decrypts for Temporal's UI has one of its own."""
 
 

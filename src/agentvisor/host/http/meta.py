@@ -54,6 +54,6 @@ async def info(services: Served) -> JsonResponse:
             "grpc": services.grpc,
             "limits": {"max_value": storage.max_value, "max_stored_value": storage.max_stored_value},
             "agents": sorted(services.config.agents),
-            "flags": {"assistants": True, "crons": False, "langsmith": False, "strict_resume": True},
+            "flags": {"assistants": True, "crons": True, "langsmith": False, "strict_resume": True},
         }
     )

@@ -12,13 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from agentvisor.host.config_telemetry import LogConfig
+from agentvisor.host.http.paths import PROBES
 from agentvisor.host.peer_feed import PATH as PEERS
 from agentvisor.host.tracing.place import Place
 from agentvisor.host.tracing.spans import RUN, THREAD, Kind, Tracing
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
 
-_UNTRACED = frozenset({"/ok", "/metrics", "/livez", "/readyz", "/startupz"})
+_UNTRACED = frozenset({*PROBES, "/metrics"})
 """Asked every few seconds, by programs."""
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _OF_PATH = {"thread_id": THREAD, "run_id": RUN}
@@ -95,7 +96,7 @@ class Observing:
 def route_of(scope: Scope) -> str:
     """The template of the route that answers; empty where none does."""
     if scope["path"].startswith(PEERS):
-        return f"{PEERS}{{run_id}}"
+        return f"{PEERS}{{thread_id}}/{{run_id}}"
     return str(getattr(scope.get("route"), "path", ""))
 
 
