@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
+from tests.support.browser import chromium
 from tests.support.dev_process import DevProcess
 
 HERE = Path(__file__).parent
@@ -62,16 +63,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[DevProcess]:
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    """Closed with the module: while it is open its event loop is this thread's, and no other test can run one."""
-    program = shutil.which("chromium")
-    assert program is not None  # pytest_runtest_setup has skipped otherwise
-    with sync_playwright() as play:
-        # As root, as in CI, Chromium has no sandbox of its own; it sees nothing but pages of this machine.
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            browser.close()
+    """Closed with the module, so that tests of others can run."""
+    with chromium() as browser:
+        yield browser
 
 
 class Chat:

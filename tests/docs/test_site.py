@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 from markdown_it import MarkdownIt
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 from tests.docs.blocks import ROOT, pages
+from tests.support.browser import chromium
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(180)]
 
@@ -191,19 +192,12 @@ def test_links_that_lead_nowhere_and_a_page_without_a_place_fail_the_build(small
 @pytest.fixture
 def opened(site: Path) -> Generator[tuple[Page, list[str]]]:
     """The site's first page from the disk, in a browser; and all that it asks for."""
-    program = shutil.which("chromium")
-    assert program is not None  # pytest_runtest_setup has skipped otherwise
-    with sync_playwright() as play:
-        # As root, as in CI, Chromium has no sandbox of its own.
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "index.html").as_uri())
-        try:
-            yield page, asked
-        finally:
-            browser.close()
+        yield page, asked
 
 
 SOUGHT = {
