@@ -19,6 +19,9 @@ class _Reason:
     error: type[AgentVisorError] = Unavailable
 
 
+_ENDED = ("Canceled", "Cancelled", "BrokenPipe", "ConnectionReset", "ConnectionAborted", "UnexpectedEof")
+"""The server ends the connection while the client asks its first question: which of these it sees is a race."""
+
 _REASONS = (
     _Reason(
         ("UnknownIssuer", "CaUsedAsEndEntity"),
@@ -52,13 +55,13 @@ _REASONS = (
         error=PermissionRefused,
     ),
     _Reason(
-        ("Canceled", "Cancelled", "BrokenPipe", "ConnectionReset", "CertificateRequired"),
+        (*_ENDED, "CertificateRequired"),
         "it ended the connection: it may want a client certificate, and one that it knows (temporal.tls.cert_file and "
         "temporal.tls.key_file; TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH)",
         tls=True,
     ),
     _Reason(
-        ("Canceled", "Cancelled", "BrokenPipe", "ConnectionReset", "h2 protocol error", "FRAME_SIZE_ERROR"),
+        (*_ENDED, "h2 protocol error", "FRAME_SIZE_ERROR"),
         "it ended the connection: it may want TLS (temporal.tls.enabled: true, or TEMPORAL_TLS=true), or speak no gRPC",
         tls=False,
     ),
