@@ -7,8 +7,8 @@ from agentvisor.host.temporal_client_address import Connection
 from agentvisor.host.temporal_client_errors import not_connected
 
 ENDED = (
-    'Failed client connect: `get_system_info` call error after connection: Status {{ code: Unknown, message: "transport '
-    'error", source: Some(tonic::transport::Error(Transport, hyper::Error({}))) }}'
+    'Failed client connect: `get_system_info` call error after connection: Status {{ code: Unknown, message: '
+    '"transport error", source: Some(tonic::transport::Error(Transport, hyper::Error({}))) }}'
 )
 
 
