@@ -7,7 +7,7 @@ from agentvisor.host.temporal_client_address import Connection
 from agentvisor.host.temporal_client_errors import not_connected
 
 ENDED = (
-    'Failed client connect: `get_system_info` call error after connection: Status {{ code: Unknown, message: '
+    "Failed client connect: `get_system_info` call error after connection: Status {{ code: Unknown, message: "
     '"transport error", source: Some(tonic::transport::Error(Transport, hyper::Error({}))) }}'
 )
 
