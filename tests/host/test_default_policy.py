@@ -15,7 +15,7 @@ from tests.support.host import EngineHost, new_thread
 
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Ending, Run, RunStatus
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host import live_attempt
 from agentvisor.host.config_tree import Config
 from agentvisor.host.http.run_create import RunCreate, spec_of

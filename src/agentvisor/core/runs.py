@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from agentvisor.core.ids import AttemptId, RunId
@@ -271,8 +271,3 @@ def _last_sign_ms(attempt: Attempt, unknown: int) -> int:
     """
     slow = max(0, attempt.scheduled_at_ms - attempt.started_at_ms) if attempt.started_at_ms else 0
     return attempt.committed_at_ms + slow if attempt.committed_at_ms else attempt.ended_at_ms or unknown
-
-
-def finished(run: Run, status: RunStatus, now_ms: int) -> Run:
-    """The run with a terminal status."""
-    return replace(run, status=status, updated_at_ms=now_ms)

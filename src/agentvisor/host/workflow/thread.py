@@ -16,13 +16,15 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import asking, deadlines, expiry, shed, turns
+    from agentvisor.core.agent_turns import changes_hands
+    from agentvisor.core.attempts import Active, Next, Step
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
     from agentvisor.core.owners import check_owner, keyword
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
-    from agentvisor.core.thread import Active, Next, Step, Thread
+    from agentvisor.core.thread import Thread
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.details import current_details
@@ -156,7 +158,11 @@ class ThreadWorkflow:
             return
         host_waits_ms = 0
         while not run.status.terminal:
-            apart = run.attempts or not self._thread.changes_hands(run) or workflow.patched(_ASKS_APART)
+            apart = (
+                run.attempts
+                or not changes_hands(self._thread.runs, self._thread.store, run)
+                or workflow.patched(_ASKS_APART)
+            )
             active = self._thread.begin_attempt(run, _now_ms(), apart=bool(apart))
             self._show()
             follows = await self._attempt(run, active, host_waits_ms)
