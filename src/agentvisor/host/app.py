@@ -24,6 +24,7 @@ from agentvisor.core.lifetimes import Lifetime, Strategy
 from agentvisor.core.shelf import ShelfSettings
 from agentvisor.core.thread import Settings
 from agentvisor.host.assistants import AssistantDefaults, Assistants
+from agentvisor.host.attempt_services import AttemptServices
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.codec.client import keyring_of, terms_of
@@ -49,7 +50,6 @@ from agentvisor.host.http.services import services_of
 from agentvisor.host.http.webhooks import Webhooks
 from agentvisor.host.items import ItemLimits, Items
 from agentvisor.host.journal import JournalSettings
-from agentvisor.host.live_attempt import AttemptServices
 from agentvisor.host.metrics import RUN_CAPACITY
 from agentvisor.host.peer_credential import PeerCredential, peer_key
 from agentvisor.host.peer_feed import PeerFeed
