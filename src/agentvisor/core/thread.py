@@ -17,6 +17,7 @@ from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.notices import MOST_NOTICES, Notice
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
+from agentvisor.core.restarts import restart_delay_ms, time_left_ms
 from agentvisor.core.rollback import NOT_NOTED, Before
 from agentvisor.core.room import check_room, room_in
 from agentvisor.core.runs import (
@@ -29,8 +30,6 @@ from agentvisor.core.runs import (
     RunKind,
     RunSpec,
     RunStatus,
-    restart_delay_ms,
-    time_left_ms,
 )
 from agentvisor.core.store import Store
 from agentvisor.core.thread_state import ChangeKind, StateChange
