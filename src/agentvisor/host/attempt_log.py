@@ -61,6 +61,11 @@ class AttemptLog:
             self._objects.logged(logged, self._journal.last_seq)
         return durable
 
+    @property
+    def is_closing(self) -> bool:
+        """Nothing more is taken."""
+        return self._journal.is_closing
+
     @asynccontextmanager
     async def fresh(self) -> AsyncGenerator[dict[BlobKey, Blob]]:
         """Blobs on their way into the log. Where they do not get there, a later request must bring them again."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 from agentvisor.core.copying import is_part_of
 from agentvisor.core.errors import (
-    Corrupt,
     InvalidInput,
     PermissionRefused,
     StateTooLarge,
-    StorageUnavailable,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
@@ -21,7 +18,6 @@ from agentvisor.core.records import (
     DeleteForRuns,
     Operation,
     Prune,
-    PutBlobs,
 )
 from agentvisor.core.saves import check_save, is_save
 from agentvisor.core.store import Store
@@ -30,16 +26,15 @@ from agentvisor.core.thread_state import StateChange
 from agentvisor.host.attempt_effects import AttemptEffects
 from agentvisor.host.attempt_log import AttemptLog, Log, batches
 from agentvisor.host.attempt_state import AttemptState
+from agentvisor.host.attempt_values import AttemptValues, size_of
 from agentvisor.host.attempt_writes import AttemptWrites
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
 from agentvisor.host.external.attempt_objects import AttemptObjects
-from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.external.storage import Verify
 from agentvisor.host.incoming import UNKNOWN, Incoming, What
 from agentvisor.host.journal import Urgency
-from agentvisor.host.metrics import MOVED_VALUES
 from agentvisor.host.store_replies import (
     PAGE_BYTES,
     STORED,
@@ -93,12 +88,15 @@ class AttemptStore:
         self._effects = AttemptEffects(thread, lambda one: self._log.append(one, Urgency.NOW), self._door)
         self._putting = asyncio.Lock()
         self._writes = AttemptWrites(thread, self._log, self._door, self._incoming, objects, putting=self._putting)
+        self._values = AttemptValues(
+            thread, self._shelf, self._incoming, self._door, self._log, objects=objects, putting=self._putting
+        )
         self._state = AttemptState(
             thread,
             self._shelf,
             self._door,
             putting=self._putting,
-            take_values=self._take_values,
+            take_values=self._values.taken,
             log=self._log_change,
         )
         self.boundary = Boundary(journal.until_fenced)
@@ -158,10 +156,8 @@ class AttemptStore:
         self._door.check_record(checkpoint)
         names = {key: What(kind, name) for name, key in checkpoint.channels.items() if key is not None}
         # One at a time: another put may name a blob of this one, which must be in the log before it.
-        async with self._putting, self._incoming.room_for(put.blobs), self._log.fresh() as fresh:
-            await self._incoming.take(put.blobs, names, fresh)
-            self._check_here(names, fresh)
-            await self._move(fresh, names, checkpoint.stored_bytes, checkpoint)
+        taken = self._values.taken(put.blobs, names, checkpoint.stored_bytes, checkpoint)
+        async with self._putting, taken as fresh:
             self._check_state(checkpoint, names, fresh)
             durable = self._log.append([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
         self._effects.checkpoint_came()
@@ -169,48 +165,17 @@ class AttemptStore:
         await self.boundary.pass_by(checkpoint.namespace)
         return STORED
 
-    def _check_here(self, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]) -> None:
-        for key, what in names.items():
-            if not self._incoming.has(key, fresh):
-                raise Corrupt(
-                    f"{what} names a value that thread {self._thread.thread_id} does not have", channel=what.name
-                )
-
     def _check_state(
         self, checkpoint: Checkpoint, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]
     ) -> None:
         try:
-            self._door.check_put(checkpoint, checkpoint.stored_bytes + _size(fresh))
+            self._door.check_put(checkpoint, checkpoint.stored_bytes + size_of(fresh))
         except StateTooLarge as error:
             largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
             adds = ", ".join(f"{names.get(blob.key, UNKNOWN).name!r} ({len(blob.data)} bytes)" for blob in largest)
             if not adds:
                 raise
             raise StateTooLarge(f"{error.message}; this checkpoint adds {adds}", **error.details) from error
-
-    async def _move(
-        self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, What], bytes_with_it: int, coming: Checkpoint | None
-    ) -> None:
-        """Put values into external storage that are too large for the thread, or for which it has no room."""
-        if self._objects is None:
-            return
-        await self._incoming.move_large(fresh, names)
-        more = _size(fresh) + bytes_with_it
-        moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
-        if moved:
-            MOVED_VALUES.inc(len(moved))
-            self._log.append([*batches(moved)], Urgency.LAZY)
-
-    @asynccontextmanager
-    async def _take_values(
-        self, blobs: Sequence[store_pb2.Blob], names: Mapping[BlobKey, What], bytes_with_them: int
-    ) -> AsyncGenerator[dict[BlobKey, Blob]]:
-        """Values of thread state, here and checked, to be logged while this lasts."""
-        async with self._incoming.room_for(blobs), self._log.fresh() as fresh:
-            await self._incoming.take(blobs, names, fresh)
-            self._check_here(names, fresh)
-            await self._move(fresh, names, bytes_with_them, None)
-            yield fresh
 
     def _log_change(self, fresh: Mapping[BlobKey, Blob], change: StateChange) -> asyncio.Future[None]:
         return self._log.append([*batches(list(fresh.values())), change], Urgency.NOW)
@@ -254,7 +219,7 @@ class AttemptStore:
         `verify` compares what has become of its objects since.
         """
         async with self._putting:
-            durable = self._log.append([await self._owned(one, verify) for one in operations], Urgency.NOW)
+            durable = self._log.append([await self._values.owned(one, verify) for one in operations], Urgency.NOW)
             self._door.weigh()
         await durable
 
@@ -264,35 +229,9 @@ class AttemptStore:
         self._log.append([projection], Urgency.LAZY)
         return STORED
 
-    async def _owned(self, operation: Operation, verify: Verify) -> Operation:
-        """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
-        if not isinstance(operation, PutBlobs) or not any(blob.is_external for blob in operation.blobs):
-            return operation
-        if self._objects is None:
-            raise StorageUnavailable("the thread to copy has values in external storage: set storage.url on this host")
-        return PutBlobs(
-            tuple([await self._objects.own(blob, verify) if blob.is_external else blob for blob in operation.blobs])
-        )
-
-    async def move_out(self, keys: list[BlobKey], short: int) -> None:
-        """Move values of the thread to external storage, in this order, until `short` bytes of its state are saved."""
-        for key in keys:
-            if short <= 0 or self._objects is None or self._journal.is_closing:
-                return
-            async with self._putting:
-                blob = next((one for one in await self._shelf.stored([key]) if one.key == key), None)
-                if blob is None or blob.is_external or not self._store.has_blob(key):
-                    continue
-                moved = await self._objects.write(blob, f"value {key.hex()[:16]}")
-                MOVED_VALUES.inc()
-                self._log.append([PutBlobs((moved,))], Urgency.LAZY)
-                short -= len(blob.data)
-
     async def prepare_compaction(self) -> None:
-        """Make the thread's state so small, if there is external storage, that a compaction leaves nothing out."""
-        if self._objects is not None:
-            limit = self._thread.settings.state_bytes
-            await move_before_compaction(self._objects.outlines(), self.move_out, limit)
+        """See AttemptValues."""
+        await self._values.prepare_compaction()
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -303,7 +242,3 @@ class AttemptStore:
     async def _get_blobs(self, asked: store_pb2.GetBlobs) -> store_pb2.StoreReply:
         have = frozenset(BlobKey(key) for key in asked.have)
         return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
-
-
-def _size(blobs: Mapping[BlobKey, Blob]) -> int:
-    return sum(blob.stored_bytes for blob in blobs.values())
