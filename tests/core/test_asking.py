@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.core.build import checkpoint, spec, thread, write, writes
 
+from agentvisor.core.agent_turns import changes_hands
 from agentvisor.core.answering import known
 from agentvisor.core.asking import has_closed
+from agentvisor.core.attempts import Close, Source
 from agentvisor.core.deadlines import close_interrupts, expire, overdue
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import RunId
@@ -14,7 +16,8 @@ from agentvisor.core.interrupts import Interrupt, Note, Report, StillWaiting, Te
 from agentvisor.core.questions import Ask, Question
 from agentvisor.core.records import Operation
 from agentvisor.core.runs import CancelAction, Ending, RunSpec, RunStatus
-from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.protocol.threads import spec_from_message, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2
 
@@ -138,7 +141,7 @@ def test_a_thread_of_an_earlier_version_goes_on_as_it_began() -> None:
     one = ran(thread(), spec("r1"), checkpoint(1), REPORT, ending=Ending.PAUSED)
     one.store.turn = ""
     run = one.accept_run(of("other", "r2"), 10)
-    assert one.changes_hands(run)
+    assert changes_hands(one.runs, one.store, run)
     one.begin_attempt(run, 11, apart=False)
     one.close_attempt(Close(Ending.COMPLETED), 12)
     assert not known(one.store)

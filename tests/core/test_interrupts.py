@@ -7,6 +7,7 @@ from tests.core.build import checkpoint, spec, thread
 
 from agentvisor.core.answering import CHANGED
 from agentvisor.core.applying import apply
+from agentvisor.core.attempts import Close, Source
 from agentvisor.core.deadlines import expire, next_deadline_ms, overdue
 from agentvisor.core.errors import Conflict
 from agentvisor.core.ids import RunId
@@ -14,7 +15,8 @@ from agentvisor.core.interrupts import Interrupt, Note, Report, Seen, StillWaiti
 from agentvisor.core.records import Operation
 from agentvisor.core.runs import Ending, RunKind, RunStatus
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.core.weighing import unsheddable_bytes
 from agentvisor.protocol.convert import operation_from_bytes, operation_to_bytes
 from agentvisor.protocol.interrupts import (

@@ -12,10 +12,11 @@ from tests.core.build import spec, thread
 
 from agentvisor.core import deadlines
 from agentvisor.core.answering import known, taken
+from agentvisor.core.attempts import Close, Source, Step
 from agentvisor.core.errors import Conflict
 from agentvisor.core.interrupts import Interrupt, Report, Terms
 from agentvisor.core.runs import Ending, Run, RunSpec, RunStatus
-from agentvisor.core.thread import Close, Source, Step, Thread
+from agentvisor.core.thread import Thread
 from agentvisor.protocol.threads import spec_from_message, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2
 

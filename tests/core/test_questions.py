@@ -4,10 +4,12 @@ import pytest
 from tests.core.build import spec, thread
 
 from agentvisor.core.applying import apply
+from agentvisor.core.attempts import Close
 from agentvisor.core.questions import Answer, Ask, Question
 from agentvisor.core.runs import Ending
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Close, Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.core.weighing import unsheddable_bytes
 from agentvisor.protocol.convert import operation_from_bytes, operation_to_bytes
 from agentvisor.protocol.stores import store_from_message, store_to_message

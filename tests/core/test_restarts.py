@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.build import checkpoint, spec, thread
 
+from agentvisor.core.attempts import Close, Source, Step
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow, RestartPolicy, RunStatus
-from agentvisor.core.thread import Close, Source, Step, ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.protocol.threads import thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import thread_pb2
 

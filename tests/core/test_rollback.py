@@ -11,6 +11,7 @@ from tests.core.store_histories import histories
 
 from agentvisor.core import shed
 from agentvisor.core.applying import apply
+from agentvisor.core.attempts import Close, Source
 from agentvisor.core.delta import histories as delta_histories
 from agentvisor.core.effects import By, Effect, EffectState, Place
 from agentvisor.core.errors import Conflict, NotFound
@@ -21,7 +22,8 @@ from agentvisor.core.records import Operation, Prune, PutBlobs, Write
 from agentvisor.core.rollback import Before
 from agentvisor.core.runs import CancelAction, Ending, Multitask, RunKind, RunStatus
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Close, Source, Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.protocol.rollback import before_from_message, before_to_message
 from agentvisor.protocol.stores import store_from_message, store_to_message
 from agentvisor.protocol.threads import thread_from_message, thread_to_message

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentvisor.core.ids import RunId
+from agentvisor.core.restarts import restart_delay_ms, restarts_used, time_left_ms
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
@@ -16,9 +17,6 @@ from agentvisor.core.runs import (
     RunKind,
     RunSpec,
     RunStatus,
-    restart_delay_ms,
-    restarts_used,
-    time_left_ms,
 )
 from agentvisor.protocol.v1 import run_pb2
 

@@ -10,12 +10,13 @@ from tests.core.test_pruning import applied, check_nothing_leaks
 
 from agentvisor.core import shed
 from agentvisor.core.applying import apply
+from agentvisor.core.attempts import Active
 from agentvisor.core.delta import histories as delta_histories
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.records import Blob, Checkpoint, CheckpointKey, Encoding, Operation, PutBlobs, TaskWrites, Write
 from agentvisor.core.runs import Attempt, Run, RunStatus
 from agentvisor.core.shed import ShedStep
-from agentvisor.core.thread import Active, Settings, Thread
+from agentvisor.core.thread import Settings, Thread
 from agentvisor.protocol.threads import run_to_message, spec_from_message, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2
 

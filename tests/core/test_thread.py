@@ -4,22 +4,14 @@ import pytest
 from tests.core.build import checkpoint, projection, spec, thread, write, writes
 
 from agentvisor.core import deadlines, updates
+from agentvisor.core.attempts import ATTACH_OFFERS, Active, Close, Next, Source, Step
 from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
 from agentvisor.core.ids import AttemptId, RunId
 from agentvisor.core.interrupts import Interrupt, Note, Terms
 from agentvisor.core.records import Operation
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow, Multitask, RestartPolicy, Run, RunKind, RunStatus
-from agentvisor.core.thread import (
-    ATTACH_OFFERS,
-    Active,
-    Close,
-    Next,
-    Settings,
-    Source,
-    Step,
-    Thread,
-    ThreadStatus,
-)
+from agentvisor.core.thread import Settings, Thread
+from agentvisor.core.thread_status import ThreadStatus
 
 QUEUE = "q:h1"
 HANDOVER = Close(Ending.HANDOVER, host_queue=QUEUE)

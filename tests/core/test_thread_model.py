@@ -8,11 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.core.build import checkpoint, spec, thread
 
 from agentvisor.core import shed
+from agentvisor.core.attempts import Close, Source, Step
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import AttemptId, RunId
 from agentvisor.core.journal import Stretch, arrival
 from agentvisor.core.runs import CONSEQUENCES, CancelAction, Ending, Follow, Multitask, RestartPolicy, RunKind
-from agentvisor.core.thread import Close, Source, Step, Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.threads import thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import thread_pb2

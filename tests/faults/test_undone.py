@@ -13,7 +13,8 @@ from tests.support.writing import control_value, control_write, numbers, put, ta
 from agentvisor.core.errors import Conflict, Fenced, NotFound
 from agentvisor.core.ids import RunId
 from agentvisor.core.runs import CancelAction, Ending, Multitask, RunStatus
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 
 pytestmark = pytest.mark.flow
 

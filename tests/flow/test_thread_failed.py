@@ -13,7 +13,8 @@ from tests.support.writing import numbers, put, task_write, tasks
 from agentvisor.core.errors import NotFound, ThreadFailed
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import RunStatus
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host import metrics
 
 pytestmark = pytest.mark.flow

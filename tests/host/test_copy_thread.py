@@ -12,7 +12,8 @@ from tests.support.writing import control_value, control_write, put, task_write
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, ThreadId
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.threads_copy import copy_head
 from agentvisor.protocol import blobs
 from agentvisor.protocol.v1.store_pb2 import (

@@ -15,11 +15,11 @@ from tests.support.host import EngineHost, new_thread
 
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Ending, Run, RunStatus
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host import live_attempt
 from agentvisor.host.config_tree import Config
 from agentvisor.host.http.run_create import RunCreate, spec_of
-from agentvisor.host.workflow import thread as workflow_thread
+from agentvisor.host.workflow import attempt as workflow_attempt
 from agentvisor.protocol.v1 import run_pb2
 
 pytestmark = pytest.mark.flow
@@ -77,7 +77,7 @@ async def test_a_host_whose_clock_is_slow_cannot_outstay_the_time_budget(
 ) -> None:
     # Temporal's own StartToClose stands behind the host's reckoning.
     monkeypatch.setattr(live_attempt, "time", lambda: time.time() - 3600)
-    monkeypatch.setattr(workflow_thread, "_END_GRACE", timedelta(seconds=1))
+    monkeypatch.setattr(workflow_attempt, "_END_GRACE", timedelta(seconds=1))
     ended = asyncio.Event()
 
     async def never(_agent: ScriptedAgent) -> None:

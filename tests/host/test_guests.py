@@ -358,7 +358,8 @@ async def test_a_frozen_supervisor_is_killed_and_reported_as_unresponsive(tmp_pa
     assert not alive(family)
 
 
-async def test_killing_the_host_leaves_nothing_alive(tmp_path: Path, start_method: str) -> None:
+async def host_with_a_family(tmp_path: Path, start_method: str) -> tuple[subprocess.Popen[bytes], set[int]]:
+    """A host in a process of its own, and all that has come of the agent that runs on it."""
     host = subprocess.Popen(
         [sys.executable, "-m", "tests.host.guest_host", str(tmp_path), start_method],
         stdout=subprocess.PIPE,
@@ -368,21 +369,18 @@ async def test_killing_the_host_leaves_nothing_alive(tmp_path: Path, start_metho
     assert await asyncio.to_thread(host.stdout.readline) == b"family\n"
     await until(lambda: sleepers(host.pid) == 4)
     family = tree(host.pid)
+    return host, family
+
+
+async def test_killing_the_host_leaves_nothing_alive(tmp_path: Path, start_method: str) -> None:
+    host, family = await host_with_a_family(tmp_path, start_method)
     host.kill()
     host.wait()
     await until(lambda: not alive(family), seconds=2)
 
 
 async def test_killing_host_and_supervisor_together_leaves_nothing_alive(tmp_path: Path, start_method: str) -> None:
-    host = subprocess.Popen(
-        [sys.executable, "-m", "tests.host.guest_host", str(tmp_path), start_method],
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    )
-    assert host.stdout is not None
-    assert await asyncio.to_thread(host.stdout.readline) == b"family\n"
-    await until(lambda: sleepers(host.pid) == 4)
-    family = tree(host.pid)
+    host, family = await host_with_a_family(tmp_path, start_method)
     supervisor = next(pid for pid in family if "agentvisor.guest.supervisor" in command(pid))
     os.kill(supervisor, signal.SIGSTOP)
     host.kill()

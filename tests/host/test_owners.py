@@ -16,7 +16,8 @@ from tests.support.writing import put
 from agentvisor.core.errors import Conflict, NotFound, PermissionRefused
 from agentvisor.core.ids import BlobKey, RunId, ThreadId
 from agentvisor.core.owners import EVERYONE, Owner
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.threads import Threads
 from agentvisor.host.threads_copy import copy_head, read_whole
 from agentvisor.host.workflow.thread import ThreadWorkflow

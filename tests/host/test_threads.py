@@ -21,7 +21,7 @@ from agentvisor.core.errors import (
 )
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Ending, RunStatus
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.v1 import run_pb2

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from tests.core.build import checkpoint, spec, thread, write, writes
 
 from agentvisor.core.applying import apply
+from agentvisor.core.attempts import Close
 from agentvisor.core.runs import Ending, RunStatus
-from agentvisor.core.thread import Close, Thread
+from agentvisor.core.thread import Thread
 from agentvisor.protocol import reads
 from agentvisor.protocol.threads import spec_from_message, thread_from_message
 from agentvisor.protocol.v1 import run_pb2, thread_pb2

@@ -15,6 +15,7 @@ from tests.support.agents import ScriptedGuests
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import Multitask, RunKind
 from agentvisor.core.thread import Settings, Thread
+from agentvisor.host.attempt_services import AttemptServices
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.codec.client import data_converter_of, terms_of
 from agentvisor.host.config_encryption import EncryptionConfig
@@ -22,7 +23,7 @@ from agentvisor.host.door import StoreLimits
 from agentvisor.host.external.storage import ExternalStorage
 from agentvisor.host.guests import Guests
 from agentvisor.host.journal import JournalSettings
-from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
+from agentvisor.host.live_attempt import LiveAttempt
 from agentvisor.host.run_activity import Attempts
 from agentvisor.host.run_events import RunEvents
 from agentvisor.host.sessions import Sessions

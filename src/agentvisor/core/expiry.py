@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.lifetimes import Strategy
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 
 
 def expires_at_ms(thread: Thread) -> int | None:

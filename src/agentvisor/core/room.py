@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentvisor.core.errors import StateTooLarge
+from agentvisor.core.ids import ThreadId
+
 _LARGEST = 64 * 1024
 _SMALLEST = 8 * 1024
 """For the records of runs with their errors, whatever the limit is."""
+_SMALL_INPUT = 4096
+"""Bytes of a run: where one of no more does not fit, the thread is what is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +41,20 @@ def room_in(limit: int) -> Room:
 def reserve_of(limit: int) -> int:
     """A sixteenth, between 8 and 64 KiB; of a very small limit a quarter."""
     return min(_LARGEST, max(_SMALLEST, limit // 16), limit // 4)
+
+
+def check_room(thread_id: ThreadId, held: int, more: int, most: int) -> None:
+    """Raise `StateTooLarge` where a run adds more to a thread than it has room for."""
+    if held + more <= most:
+        return
+    way_out = (
+        "pass references to large data"
+        if more > _SMALL_INPUT
+        else "store a smaller checkpoint with AgentVisorCheckpointer, prune the thread, or begin another one"
+    )
+    raise StateTooLarge(
+        f"thread {thread_id} holds {held} bytes that cannot be left out, this run with its input adds {more}, "
+        f"and the limit is {most} (storage.max_state, less a reserve): {way_out}",
+        size=str(held + more),
+        limit=str(most),
+    )

@@ -6,135 +6,38 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
-from agentvisor.core import answering, asking, turns, updates
+from agentvisor.core import agent_turns, answering, asking, double_texting, turns, updates
 from agentvisor.core.applying import apply
-from agentvisor.core.errors import Conflict, NotFound, StateTooLarge, ThreadFailed
+from agentvisor.core.attempts import Active, Close, End, Next, Source, Step
+from agentvisor.core.errors import Conflict, NotFound, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Seen
 from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.notices import MOST_NOTICES, Notice
 from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
+from agentvisor.core.restarts import restart_delay_ms, time_left_ms
 from agentvisor.core.rollback import NOT_NOTED, Before
-from agentvisor.core.room import room_in
+from agentvisor.core.room import check_room, room_in
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
     CancelAction,
     Ending,
     Follow,
-    Multitask,
     Run,
     RunKind,
     RunSpec,
     RunStatus,
-    restart_delay_ms,
-    time_left_ms,
 )
 from agentvisor.core.store import Store
 from agentvisor.core.thread_state import ChangeKind, StateChange
-from agentvisor.core.weighing import unsheddable_bytes
+from agentvisor.core.thread_status import ThreadStatus, root_asks, status_of, unfinished
+from agentvisor.core.weighing import run_bytes, runs_bytes, unsheddable_bytes
 
 STATE_VERSION = 1
-_RUN = 256
-"""Bytes of a run's record beside its specification, and of an attempt that goes well."""
-_INTERRUPT = -3
-"""Index of the write that holds a task's questions (LangGraph's WRITES_IDX_MAP)."""
-_SMALL_INPUT = 4096
-"""Bytes of a run: where one of no more does not fit, the thread is what is too large."""
 _SESSION_ENDS = (Ending.HOST_STOPPED, Ending.NOT_STARTED)
-ATTACH_OFFERS = 3
-"""How often a live guest's host is offered its token again before the guest counts as gone (REATTACH)."""
-ATTACH_OFFERS_UNPOLLED = 1
-"""The same where that host did not even ask: it is gone, as a rule; or Temporal itself was away."""
-
-
-class ThreadStatus(Enum):
-    IDLE = "idle"
-    BUSY = "busy"
-    INTERRUPTED = "interrupted"
-    ERROR = "error"
-
-
-@dataclass(slots=True)
-class Active:
-    """The attempt that may write. CARRYSEQ: `applied_seq` crosses continue-as-new with it."""
-
-    run_id: RunId
-    attempt: int
-    deadline_ms: int
-    applied_seq: int = 0
-    host_queue: str = ""
-    attach_offers: int = 0
-
-    @property
-    def id(self) -> AttemptId:
-        return AttemptId(self.run_id, self.attempt)
-
-    @property
-    def attaching(self) -> bool:
-        """The guest lives on `host_queue` and waits for a token; nobody else may start this attempt."""
-        return bool(self.host_queue)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Which host logged something, and when, by its clock; empty where nothing was heard of it."""
-
-    host_id: str = ""
-    started_at_ms: int = 0
-    committed_at_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """How an attempt ended, as far as its activity's close event tells."""
-
-    ending: Ending
-    error_type: str = ""
-    error_message: str = ""
-    output: bytes = b""
-    code: int = 0
-    host_queue: str = ""
-    source: Source = Source()
-    heartbeat_seen: bool = True
-    """False: no heartbeat ever came, so that nobody may have taken the task (REATTACH)."""
-    polled: bool = True
-    """False: no host asked for the task in all its time, which a lost poll does not explain."""
-
-
-class Step(Enum):
-    """What the workflow does next with the run."""
-
-    FINISHED = "finished"
-    AGAIN = "again"
-    ATTACH = "attach"
-
-
-@dataclass(frozen=True, slots=True)
-class Next:
-    step: Step
-    delay_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The end of an attempt, or of a run, as it is counted and traced."""
-
-    run: Run
-    attempt: Attempt | None
-    """None: the run itself has ended."""
-    outcome: str
-    """The run's status, in small letters; `paused` where it waits for an answer; `rolled_back` where it was undone."""
-    seconds: float
-    """Since its acceptance."""
-
-    @classmethod
-    def of(cls, run: Run, attempt: Attempt | None, now_ms: int) -> End:
-        outcome = "rolled_back" if run.rolled_back else "paused" if run.paused else run.status.name.lower()
-        return cls(run, attempt, outcome, max(0, now_ms - run.created_at_ms) / 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,27 +129,13 @@ class Thread:
         if spec.run_id in self.runs:
             return
         if spec.kind is not RunKind.SESSION:  # which is small, and the way to make a full thread smaller
-            self._check_room(more, most)
-        busy = next(iter(self._unfinished()), None)
-        if busy is None:
-            return
-        if spec.kind is not RunKind.AGENT:
-            raise Conflict(
-                f"thread {self.thread_id} is busy with run {busy.run_id}: wait for it or cancel it, then write",
-                run_id=busy.run_id,
-            )
-        if spec.multitask is Multitask.REJECT:
-            raise Conflict(
-                f"thread {self.thread_id} is busy with run {busy.run_id}, and multitask_strategy is 'reject'",
-                run_id=busy.run_id,
-            )
-        if spec.multitask is Multitask.ROLLBACK:
-            for run in self._unfinished():
-                self._check_rollback(run, "multitask_strategy 'interrupt'")
-
-    def _unfinished(self) -> list[Run]:
-        """Runs of agents that wait or run."""
-        return [run for run in self.runs.values() if not run.status.terminal and run.is_agent]
+            check_room(self.thread_id, self.unsheddable_bytes(), more, most)
+        double_texting.check(
+            self.thread_id,
+            spec,
+            unfinished(self.runs.values()),
+            lambda run: self._check_rollback(run, "multitask_strategy 'interrupt'"),
+        )
 
     def _check_rollback(self, run: Run, way_out: str) -> None:
         if run.rolled_back or not run.attempts:
@@ -262,22 +151,6 @@ class Thread:
         if self.before is None or self.before.run_id != run.run_id:
             return NOT_NOTED
         return self.before.why_not(self.store)
-
-    def _check_room(self, more: int, most: int) -> None:
-        held = self.unsheddable_bytes()
-        if held + more <= most:
-            return
-        way_out = (
-            "pass references to large data"
-            if more > _SMALL_INPUT
-            else "store a smaller checkpoint with AgentVisorCheckpointer, prune the thread, or begin another one"
-        )
-        raise StateTooLarge(
-            f"thread {self.thread_id} holds {held} bytes that cannot be left out, this run with its input adds {more}, "
-            f"and the limit is {most} (storage.max_state, less a reserve): {way_out}",
-            size=str(held + more),
-            limit=str(most),
-        )
 
     def accept_run(self, spec: RunSpec, now_ms: int) -> Run:
         """Record the run; accepting the same run id again changes nothing."""
@@ -297,9 +170,9 @@ class Thread:
 
     def _make_way(self, spec: RunSpec, now_ms: int) -> None:
         """End those before a run that was accepted, where it says so: with its acceptance, or not at all."""
-        if spec.multitask in (Multitask.INTERRUPT, Multitask.ROLLBACK):
-            action = CancelAction.ROLLBACK if spec.multitask is Multitask.ROLLBACK else CancelAction.INTERRUPT
-            for run in self._unfinished():
+        action = double_texting.ENDS_OTHERS.get(spec.multitask)
+        if action is not None:
+            for run in unfinished(self.runs.values()):
                 if not run.rolled_back:
                     self.request_cancel(run.run_id, now_ms, action)
 
@@ -351,24 +224,6 @@ class Thread:
             return True
         return False
 
-    def changes_hands(self, run: Run) -> bool:
-        """Whether the run is of another agent than the one that may wait for answers: that one's questions stay."""
-        before = self._last_before(run)
-        asks = bool(self.store.questions.asked or self.store.interrupts or self.store.others)
-        return self._turn_before(run) not in ("", run.spec.agent) and (asks or (before is not None and before.paused))
-
-    def _last_before(self, run: Run) -> Run | None:
-        before = [
-            one
-            for one in self.runs.values()
-            if one.is_agent and one.attempts and not one.rolled_back and one is not run
-        ]
-        return before[-1] if before else None
-
-    def _turn_before(self, run: Run) -> str:
-        before = self._last_before(run)  # of a thread that was last used by a version that kept no turns
-        return self.store.turn or (before.spec.agent if before is not None else "")
-
     def begin_attempt(self, run: Run, now_ms: int, *, apart: bool = True) -> Active:
         """The run's next attempt, or the attach of the one whose guest lives on.
 
@@ -378,7 +233,7 @@ class Thread:
             return self.active
         if not run.attempts and run.is_agent:
             self.before = Before.of(run.run_id, self.store)
-            self._take_turn(run, apart=apart)
+            agent_turns.take_turn(self.runs, self.store, run, apart=apart)
             if not run.spec.resumes or run.spec.abandons:
                 # It begins anew: an answer to an earlier input must never count for this one.
                 self.store.questions.clear()
@@ -392,12 +247,6 @@ class Thread:
         self.touch(now_ms)
         return self.active
 
-    def _take_turn(self, run: Run, *, apart: bool) -> None:
-        before = self._last_before(run)
-        graph_asks = before is not None and before.paused and self._asks() and not asking.has_closed(self.store)
-        turn = self._turn_before(run) if apart else run.spec.agent
-        asking.take_turn(self.store, run.spec.agent, turn, graph_asks=graph_asks)
-
     def close_attempt(self, close: Close, now_ms: int) -> Next:
         """Record how the active attempt ended and decide what follows. Its log was applied before."""
         active = self.active
@@ -408,7 +257,7 @@ class Thread:
         if close.ending is Ending.HANDOVER and not run.cancel_requested:
             active.host_queue, active.attach_offers = close.host_queue, 0
             return Next(Step.ATTACH)
-        if active.attaching and not run.cancel_requested and self._offer_again(active, close):
+        if active.attaching and not run.cancel_requested and self._offers_again(active, close):
             return Next(Step.ATTACH)
         self._record_end(run, close, now_ms)
         self._no_attempt()
@@ -428,20 +277,16 @@ class Thread:
             return Next(Step.AGAIN, delay)
         return Next(Step.AGAIN)
 
-    def _offer_again(self, active: Active, close: Close) -> bool:
+    def _offers_again(self, active: Active, close: Close) -> bool:
         """REATTACH, NOTSTARTED: a token that nobody took is offered to the same host again."""
         if close.ending is Ending.NOT_STARTED:
             return not self.session_must_yield()
-        offers = ATTACH_OFFERS if close.polled else ATTACH_OFFERS_UNPOLLED
-        if close.ending is Ending.HOST_GONE and not close.heartbeat_seen and active.attach_offers < offers:
-            active.attach_offers += 1
-            return True
-        return False
+        return active.offer_again(close)
 
     def _record_end(self, run: Run, close: Close, now_ms: int) -> None:
         attempt = run.attempts[-1]
         attempt.ending = close.ending
-        self._attribute(attempt, close.source)
+        close.source.attribute(attempt)
         # After an outage, Temporal has been seen to date an attempt's end before its start.
         attempt.ended_at_ms = max(now_ms, attempt.started_at_ms)
         attempt.reason = close.error_message or CONSEQUENCES[close.ending].says
@@ -458,12 +303,7 @@ class Thread:
         elif run.paused:
             asking.paused(self.store)
         if status in (RunStatus.ERROR, RunStatus.TIMEOUT):
-            says = CONSEQUENCES[close.ending].says
-            run.error_type = close.error_type or close.ending.name.title().replace("_", "")
-            run.error_message = close.error_message or says
-            if CONSEQUENCES[close.ending].follow is Follow.RESTART and not self.failure:
-                times = f"{len(run.attempts)} attempt{'' if len(run.attempts) == 1 else 's'}"
-                run.error_message += f" (after {times}; start a new run to go on from the latest checkpoint)"
+            run.error_type, run.error_message = close.error_of(run, restarts=not self.failure)
         self._finish(run, status, now_ms)
 
     def fail(self, error_type: str, message: str, now_ms: int) -> None:
@@ -520,7 +360,7 @@ class Thread:
         if run.is_session:
             del self.runs[run.run_id]
         elif run.is_update:
-            updates.finished(self.runs, self.store, run, asks=self._asks())
+            updates.finished(self.runs, self.store, run, asks=root_asks(self.store))
         elif run.attempts:
             self.store.interrupts.failed(now_ms)  # unless it has come to its end, or to a question
         if run.rolled_back:
@@ -590,7 +430,7 @@ class Thread:
                 before.note(self.store, operation)
             apply(self.store, operation)
         active.applied_seq += len(operations)
-        self._attribute(attempt, source)
+        source.attribute(attempt)
         if operations:
             self.state_updated_at_ms = now_ms
             self.touch(now_ms)
@@ -604,11 +444,6 @@ class Thread:
                 return operation.kind is not ChangeKind.DELETE
             case _:
                 return False
-
-    def _attribute(self, attempt: Attempt, source: Source) -> None:
-        attempt.host_id = source.host_id or attempt.host_id
-        attempt.started_at_ms = source.started_at_ms or attempt.started_at_ms
-        attempt.committed_at_ms = max(attempt.committed_at_ms, source.committed_at_ms)
 
     # --- what others see -------------------------------------------------------------------------------------------
 
@@ -625,55 +460,14 @@ class Thread:
     def status(self) -> ThreadStatus:
         if self.failure:
             return ThreadStatus.ERROR
-        if self._unfinished():
-            return ThreadStatus.BUSY
-        last = self.last_run
-        if last is None or last.is_update:
-            return ThreadStatus.INTERRUPTED if self._asks() or self._has_next() else ThreadStatus.IDLE
-        if last.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
-            return ThreadStatus.ERROR
-        asks = last.paused or bool(answering.known(self.store)) or bool(asking.graph_asker(self.store))
-        return ThreadStatus.INTERRUPTED if asks or self._stopped_short(last) else ThreadStatus.IDLE
-
-    def _asks(self) -> bool:
-        """A thread without runs, a copy or one that a client outside writes, waits for an answer."""
-        head = self.store.get(ROOT)
-        if head is None:
-            return False
-        # As LangGraph reads writes: a task has finished once it wrote anything but control writes.
-        return any(
-            any(one.idx == _INTERRUPT for one in task.writes) and all(one.idx < 0 for one in task.writes)
-            for task in head.pending
-        )
-
-    def _stopped_short(self, run: Run) -> bool:
-        """A cancelled run left work: the root's head has something next."""
-        return run.status is RunStatus.INTERRUPTED and self._has_next()
-
-    def _has_next(self) -> bool:
-        head = self.store.get(ROOT)
-        projection = self.store.projections.get(head.checkpoint.key) if head else None
-        return projection is not None and bool(projection.next)
+        return status_of(self.runs, self.store)
 
     def unsheddable_bytes(self, coming: Checkpoint | None = None) -> int:
         """Bytes that every compaction must carry: heads (with the one that is coming), and runs that wait or run."""
-        runs = sum(
-            _RUN + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message.encode())
-            + (0 if run.status.terminal else len(run.spec.body))
-            for run in (*self.ended_runs()[-1:], *(one for one in self.runs.values() if not one.status.terminal))
-        )  # fmt: skip
         notices = sum(one.stored_bytes for one in self.notices.values())
-        return unsheddable_bytes(self.store, coming) + runs + notices + len(self.metadata) + 1024
+        carried = (*self.ended_runs()[-1:], *(run for run in self.runs.values() if not run.status.terminal))
+        return unsheddable_bytes(self.store, coming) + runs_bytes(carried) + notices + len(self.metadata) + 1024
 
     def touch(self, now_ms: int) -> None:
         self.updated_at_ms = now_ms
         self.revision += 1
-
-
-def run_bytes(spec: RunSpec) -> int:
-    """What a run adds to what cannot be left out, from its acceptance to its first attempt."""
-    return 2 * _RUN + len(spec.body)
-
-
-def _attempt_bytes(attempt: Attempt) -> int:
-    return 64 + len(attempt.host_id) + len(attempt.reason.encode())

@@ -1,16 +1,21 @@
-"""How large a store is: all of it, and what no compaction can leave out. About as encoded, rather more than less."""
+"""How large a store is: all of it, and what no compaction can leave out; and runs. Rather more than as encoded."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from agentvisor.core import asking
 from agentvisor.core.bones import needs
 from agentvisor.core.ids import ROOT, BlobKey, CheckpointId, Namespace
 from agentvisor.core.pruning import is_of_task
 from agentvisor.core.records import Checkpoint, CheckpointKey
+from agentvisor.core.runs import Attempt, Run, RunSpec
 from agentvisor.core.store import Store
 
 _NAMESPACE = 32
 """Bytes that a namespace costs beside its name and those of its channels."""
+_RUN = 256
+"""Bytes of a run's record beside its specification, and of an attempt that goes well."""
 
 
 def stored_bytes(store: Store) -> int:
@@ -85,6 +90,24 @@ def delta_updates(store: Store) -> dict[str, int]:
                     held = write.stored_bytes + (blob.stored_bytes if blob is not None else 0)
                     sizes[write.channel] = sizes.get(write.channel, 0) + held
     return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+
+
+def run_bytes(spec: RunSpec) -> int:
+    """What a run adds to what cannot be left out, from its acceptance to its first attempt."""
+    return 2 * _RUN + len(spec.body)
+
+
+def runs_bytes(runs: Iterable[Run]) -> int:
+    """Size of runs; of those that have ended, without what they were given."""
+    return sum(
+        _RUN + sum(map(_attempt_bytes, run.attempts)) + len(run.error_message.encode())
+        + (0 if run.status.terminal else len(run.spec.body))
+        for run in runs
+    )  # fmt: skip
+
+
+def _attempt_bytes(attempt: Attempt) -> int:
+    return 64 + len(attempt.host_id) + len(attempt.reason.encode())
 
 
 def stale_namespaces(store: Store, head: CheckpointId | None) -> list[Namespace]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import secrets
-import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from time import time
 from uuid import uuid4
 
 import structlog
@@ -20,10 +17,8 @@ from temporalio.client import Client
 
 from agentvisor import __version__
 from agentvisor.core.errors import AgentVisorError
-from agentvisor.core.lifetimes import Lifetime, Strategy
-from agentvisor.core.shelf import ShelfSettings
-from agentvisor.core.thread import Settings
-from agentvisor.host.assistants import AssistantDefaults, Assistants
+from agentvisor.host.assistants import Assistants
+from agentvisor.host.attempt_services import AttemptServices
 from agentvisor.host.callers import Callers
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.codec.client import keyring_of, terms_of
@@ -33,12 +28,23 @@ from agentvisor.host.cron_activity import CronActivities
 from agentvisor.host.crons import Crons
 from agentvisor.host.deployment import worker_deployment
 from agentvisor.host.descriptions import Descriptions
-from agentvisor.host.door import StoreLimits
 from agentvisor.host.drain import Drain
 from agentvisor.host.erasing import Eraser
 from agentvisor.host.expire_activity import ExpireActivity
 from agentvisor.host.external import open_external
 from agentvisor.host.folders import require_writable
+from agentvisor.host.from_config import (
+    assistant_defaults,
+    item_limits,
+    journal_settings,
+    milliseconds,
+    peer_address,
+    peer_credential,
+    seconds,
+    shelf_defaults,
+    store_limits,
+    thread_defaults,
+)
 from agentvisor.host.guests import Guests
 from agentvisor.host.http.app import create_app
 from agentvisor.host.http.cron_runs import CronRuns
@@ -47,13 +53,10 @@ from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.http.services import services_of
 from agentvisor.host.http.webhooks import Webhooks
-from agentvisor.host.items import ItemLimits, Items
-from agentvisor.host.journal import JournalSettings
-from agentvisor.host.live_attempt import AttemptServices
+from agentvisor.host.items import Items
 from agentvisor.host.metrics import RUN_CAPACITY
-from agentvisor.host.peer_credential import PeerCredential, peer_key
 from agentvisor.host.peer_feed import PeerFeed
-from agentvisor.host.peers import Peers, address_of, identity_of, queue_of
+from agentvisor.host.peers import Peers, identity_of, queue_of
 from agentvisor.host.ports import Port, require_free
 from agentvisor.host.readiness import NotReady, Readiness
 from agentvisor.host.reload import reload_on_change
@@ -63,15 +66,16 @@ from agentvisor.host.run_events import RunEvents
 from agentvisor.host.sandboxes import Sandbox
 from agentvisor.host.sandboxes.process import start_process
 from agentvisor.host.sessions import Sessions
-from agentvisor.host.shelves import ShelfDefaults, Shelves
+from agentvisor.host.shelves import Shelves
 from agentvisor.host.streams import RunStreams
 from agentvisor.host.temporal_client import client_of
 from agentvisor.host.temporal_server import EmbeddedTemporal
 from agentvisor.host.temporal_server_ready import require_search_attributes
 from agentvisor.host.thread_news import ThreadNews
-from agentvisor.host.threads import ThreadDefaults, Threads
+from agentvisor.host.threads import Threads
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.host.tracing.opening import traces_of
+from agentvisor.host.until_signalled import until_signalled
 from agentvisor.host.webhook_activity import WebhookActivity
 from agentvisor.host.worker import shelf_worker, telling, upkeep, workers
 from agentvisor.host.worker_metrics import measure_temporal, taking_temporals
@@ -126,27 +130,28 @@ async def running_host(
     """
     drain = drain or Drain(0.0)
     host_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-    task_queue, stop_grace = config.temporal.task_queue, _seconds(config.guest.stop_grace)
+    task_queue, stop_grace = config.temporal.task_queue, seconds(config.guest.stop_grace)
     own_queue = queue_of(task_queue, host_id)
     keyring, terms = keyring_of(config.encryption), terms_of(config.encryption)
     external = open_external(config.storage, ObjectCipher(keyring, client.namespace))
-    shelves = Shelves(client, _shelf_defaults(config))
+    shelves = Shelves(client, shelf_defaults(config))
     crons = Crons(client, shelves, task_queue)
-    threads = Threads(client, _defaults(config), external, crons.forget_thread, terms)
-    items = Items(shelves, _item_limits(config))
+    threads = Threads(client, thread_defaults(config), external, crons.forget_thread, terms)
+    items = Items(shelves, item_limits(config))
     streams = RunStreams()
     peers = Peers(client, task_queue, host_id)
-    feed = PeerFeed(peers, _credential(config))
+    feed = PeerFeed(peers, peer_credential(config))
     events = RunEvents(threads, streams, peers, feed)
     news = ThreadNews(threads.busy)
-    limits = _limits(config)
+    limits = store_limits(config)
     deployment = worker_deployment(config.temporal.deployment)
     readiness = Readiness(
         client,
         task_queue,
-        silence=_seconds(config.temporal.heartbeat_timeout),
+        silence=seconds(config.temporal.heartbeat_timeout),
         version=deployment.version if deployment else None,
     )
+    address = peer_address(config, client.service_client.config.target_host)
     _require_ports(config)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(taking_temporals())
@@ -163,7 +168,7 @@ async def running_host(
             limits=limits,
             stop_grace=stop_grace,
             drain=drain,
-            session_idle=_seconds(config.temporal.session_idle_timeout),
+            session_idle=seconds(config.temporal.session_idle_timeout),
             own_queue=own_queue,
             attempt_ended=threads.attempt_ended,
             attempt_began=news.tell,
@@ -179,7 +184,7 @@ async def running_host(
         attempts, capacity = _attempts(config, client, services, host_id)
         await stack.enter_async_context(
             shelf_worker(
-                client, Eraser(client, shelves), task_queue=_shelf_defaults(config).task_queue, deployment=deployment
+                client, Eraser(client, shelves), task_queue=shelf_defaults(config).task_queue, deployment=deployment
             )
         )
         polling = workers(
@@ -188,7 +193,7 @@ async def running_host(
             capacity,
             task_queue=task_queue,
             own_queue=own_queue,
-            identity=identity_of(host_id, _address(config, client)),
+            identity=identity_of(host_id, address),
             stop_grace=stop_grace,
             terms=terms,
             deployment=deployment,
@@ -199,8 +204,8 @@ async def running_host(
             attempts,
             None if external else limits,
             own_queue=own_queue,
-            heartbeat_timeout_ms=_ms(config.temporal.heartbeat_timeout),
-            timeout_ms=_ms(timedelta(days=1)),
+            heartbeat_timeout_ms=milliseconds(config.temporal.heartbeat_timeout),
+            timeout_ms=milliseconds(timedelta(days=1)),
             items=items.answer,
         )
         callers = Callers(config.http)
@@ -217,7 +222,7 @@ async def running_host(
             config,
             outside=sessions,
             items=items,
-            assistants=Assistants(shelves, _assistant_defaults(config)),
+            assistants=Assistants(shelves, assistant_defaults(config)),
             crons_of=crons,
             callers=callers,
             version=__version__,
@@ -246,7 +251,7 @@ async def running_host(
                 deployment=deployment,
             )
         )
-        door = PeerDoor(app, streams, _credential(config), host_id, _address(config, client))
+        door = PeerDoor(app, streams, peer_credential(config), host_id, address)
         await stack.enter_async_context(readiness.watching())
         await stack.enter_async_context(serving(observed(door, tracing, config.log), config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
@@ -297,80 +302,19 @@ async def _prewarm(guests: Guests, agents: list[str]) -> None:
 
 
 def _attempts(config: Config, client: Client, services: AttemptServices, host_id: str) -> tuple[Attempts, RunCapacity]:
-    temporal = config.temporal
-    settings = JournalSettings(
-        fold_threshold=temporal.fold_threshold,
-        fold_quiet=_seconds(temporal.fold_quiet),
-        fold_age=_seconds(temporal.fold_age),
-        linger=_seconds(temporal.linger),
-        idle_heartbeat=_seconds(temporal.idle_heartbeat),
-    )
     live: list[Attempts] = []
     RUN_CAPACITY.set(config.guest.max_live_runs)
     capacity = RunCapacity(config.guest.max_live_runs, lambda: sum(len(one) for one in live))
-    attempts = Attempts(client, settings, services, host_id=host_id, changed=capacity.changed)
+    attempts = Attempts(client, journal_settings(config), services, host_id=host_id, changed=capacity.changed)
     live.append(attempts)
     return attempts, capacity
-
-
-def _limits(config: Config) -> StoreLimits:
-    storage = config.storage
-    return StoreLimits(
-        max_inline_value=storage.max_inline_value,
-        max_value=storage.max_value,
-        max_state=storage.max_state,
-        max_record=storage.max_record,
-        max_metadata=storage.max_metadata,
-        max_namespaces=storage.max_namespaces,
-        max_effects=storage.max_effects,
-        max_pending_writes=storage.max_pending_writes,
-        max_pending_write_bytes=storage.max_pending_write_bytes,
-    )
-
-
-def _defaults(config: Config) -> ThreadDefaults:
-    temporal, storage = config.temporal, config.storage
-    return ThreadDefaults(
-        task_queue=temporal.task_queue,
-        pending_writes_enabled=temporal.pending_writes_enabled,
-        settings=Settings(
-            temporal.compact_events,
-            temporal.compact_bytes,
-            storage.max_state,
-            temporal.max_checkpoint_history,
-            temporal.max_run_history,
-        ),
-        max_input=storage.max_input,
-        max_value=storage.max_value,
-        lifetime=None
-        if temporal.thread_ttl is None
-        else Lifetime(_ms(temporal.thread_ttl), Strategy[temporal.thread_ttl_strategy.upper()]),
-    )
-
-
-def _shelf_defaults(config: Config) -> ShelfDefaults:
-    settings = ShelfSettings(max_bytes=config.storage.max_state, erase_after_ms=_ms(config.store.erase_after))
-    return ShelfDefaults(config.temporal.task_queue, settings, config.store.most_searched)
-
-
-def _assistant_defaults(config: Config) -> AssistantDefaults:
-    return AssistantDefaults(tuple(config.agents), int(time() * 1000), config.storage.max_record)
-
-
-def _item_limits(config: Config) -> ItemLimits:
-    store = config.store
-    return ItemLimits(
-        max_item=config.storage.max_inline_value,
-        default_ttl_ms=0 if store.default_ttl is None else _ms(store.default_ttl),
-        refreshes=store.refresh_on_read,
-    )
 
 
 def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox = start_process) -> None:
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
     drain = Drain(0.0)
     measure_temporal(config.temporal.task_queue)
-    asyncio.run(_until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
+    asyncio.run(until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None], stopping: Callable[[], None] = lambda: None) -> None:
@@ -381,9 +325,9 @@ def run_serve(config: Config, *, ready: Callable[[str], None], stopping: Callabl
         ready: called with the host's URL once it takes runs and requests.
         stopping: called once it was told to stop, before the drain.
     """
-    drain = Drain(_seconds(config.temporal.drain_timeout))
+    drain = Drain(seconds(config.temporal.drain_timeout))
     measure_temporal(config.temporal.task_queue)
-    asyncio.run(_until_signalled(_serve(config, drain, ready=ready), drain, stopping))
+    asyncio.run(until_signalled(_serve(config, drain, ready=ready), drain, stopping))
 
 
 async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox) -> None:
@@ -426,60 +370,6 @@ def _settle() -> None:
     gc.freeze()
 
 
-async def _until_signalled(
-    work: Coroutine[None, None, None], drain: Drain, stopping: Callable[[], None] = lambda: None
-) -> None:
-    """Run until a signal asks for the end; a second one ends the drain, others change nothing."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.create_task(work)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _stopper(task, drain, stopping))
-    try:
-        await task
-    except asyncio.CancelledError:
-        log.info("host_stopped")
-
-
-def _stopper(task: asyncio.Task[None], drain: Drain, stopping: Callable[[], None]) -> Callable[[], None]:
-    def stop() -> None:
-        if not drain.asked:
-            drain.asked = True
-            stopping()
-            task.cancel()
-        else:
-            drain.force()
-
-    return stop
-
-
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _credential(config: Config) -> PeerCredential:
-    given = config.http.peer_key
-    key = peer_key(None if given is None else given.get_secret_value(), _key(config))
-    if key is None and config.http.needs_key:
-        # Owners reach loopback, too, by a proxy before it: without a secret that hosts share, the door that tells of
-        # everybody's runs opens to nobody.
-        key = secrets.token_hex(32)
-    return PeerCredential(key)
-
-
-def _address(config: Config, client: Client) -> str:
-    http = config.http
-    return http.peer_address or address_of(http.host, http.port, client.service_client.config.target_host)
-
-
-def _key(config: Config) -> str | None:
-    key = config.http.operator_key
-    return None if key is None else key.get_secret_value()
-
-
-def _seconds(duration: timedelta) -> float:
-    return duration.total_seconds()
-
-
-def _ms(duration: timedelta) -> int:
-    return int(duration.total_seconds() * 1000)

@@ -37,3 +37,8 @@ def close_of_stopped(
         if close.ending in (run_pb2.ENDING_COMPLETED, run_pb2.ENDING_PAUSED):
             return close
     return journal_pb2.AttemptClose(ending=ending)
+
+
+def name_of(ending: run_pb2.Ending.ValueType) -> str:
+    """As the API, metrics and traces say it."""
+    return run_pb2.Ending.Name(ending).removeprefix("ENDING_").lower()

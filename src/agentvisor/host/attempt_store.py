@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import Mapping
 
-from agentvisor.core.applying import apply
 from agentvisor.core.copying import is_part_of
 from agentvisor.core.errors import (
-    Corrupt,
     InvalidInput,
     PermissionRefused,
     StateTooLarge,
-    StorageUnavailable,
 )
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace
 from agentvisor.core.records import (
@@ -23,25 +18,23 @@ from agentvisor.core.records import (
     DeleteForRuns,
     Operation,
     Prune,
-    PutBlobs,
-    TaskWrites,
 )
 from agentvisor.core.saves import check_save, is_save
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.thread_state import StateChange
 from agentvisor.host.attempt_effects import AttemptEffects
+from agentvisor.host.attempt_log import AttemptLog, Log, batches
 from agentvisor.host.attempt_state import AttemptState
+from agentvisor.host.attempt_values import AttemptValues, size_of
+from agentvisor.host.attempt_writes import AttemptWrites
 from agentvisor.host.blob_shelf import BlobShelf, LoadBlobs
 from agentvisor.host.boundary import Boundary
 from agentvisor.host.door import Door, StoreLimits
-from agentvisor.host.dropped_writes import Hit
 from agentvisor.host.external.attempt_objects import AttemptObjects
-from agentvisor.host.external.shedding import move_before_compaction
 from agentvisor.host.external.storage import Verify
 from agentvisor.host.incoming import UNKNOWN, Incoming, What
 from agentvisor.host.journal import Urgency
-from agentvisor.host.metrics import MOVED_VALUES
 from agentvisor.host.store_replies import (
     PAGE_BYTES,
     STORED,
@@ -56,38 +49,12 @@ from agentvisor.host.store_replies import (
 )
 from agentvisor.protocol.convert import (
     checkpoint_from_message,
-    operation_to_bytes,
     projection_from_message,
-    writes_from_message,
 )
 from agentvisor.protocol.v1 import store_pb2
 
 _NAMED = 3
 """Channels that an error names."""
-_BATCH_BYTES = 512_000
-"""Of blobs in one operation."""
-
-
-class Log(Protocol):
-    """Where operations go: the journal, or nowhere while a write is rehearsed."""
-
-    def append(self, entries: list[bytes], urgency: Urgency) -> asyncio.Future[None]:
-        """Take the operations; the future is done when they are durable."""
-        ...
-
-    @property
-    def last_seq(self) -> int:
-        """Of the operation that was appended last."""
-        ...
-
-    @property
-    def is_closing(self) -> bool:
-        """Nothing more is taken."""
-        ...
-
-    async def until_fenced(self) -> None:
-        """Return when the attempt is over."""
-        ...
 
 
 class AttemptStore:
@@ -116,15 +83,20 @@ class AttemptStore:
         self._shelf = BlobShelf(
             self._store, load, max_value_bytes=limits.max_value, external=objects.storage if objects else None
         )
+        self._log = AttemptLog(self._store, journal, objects)
         self._incoming = Incoming(thread, self._shelf, limits, objects)
-        self._effects = AttemptEffects(thread, lambda one: self._log(one, Urgency.NOW), self._door)
+        self._effects = AttemptEffects(thread, lambda one: self._log.append(one, Urgency.NOW), self._door)
         self._putting = asyncio.Lock()
+        self._writes = AttemptWrites(thread, self._log, self._door, self._incoming, objects, putting=self._putting)
+        self._values = AttemptValues(
+            thread, self._shelf, self._incoming, self._door, self._log, objects=objects, putting=self._putting
+        )
         self._state = AttemptState(
             thread,
             self._shelf,
             self._door,
             putting=self._putting,
-            take_values=self._take_values,
+            take_values=self._values.taken,
             log=self._log_change,
         )
         self.boundary = Boundary(journal.until_fenced)
@@ -135,7 +107,7 @@ class AttemptStore:
             case "put":
                 return await self._put(request.put)
             case "put_writes":
-                return await self._put_writes(request.put_writes)
+                return await self._writes.put(request.put_writes)
             case "put_part":
                 await self._incoming.uploads.take(request.put_part)
                 return STORED
@@ -184,29 +156,20 @@ class AttemptStore:
         self._door.check_record(checkpoint)
         names = {key: What(kind, name) for name, key in checkpoint.channels.items() if key is not None}
         # One at a time: another put may name a blob of this one, which must be in the log before it.
-        async with self._putting, self._incoming.room_for(put.blobs), self._fresh() as fresh:
-            await self._incoming.take(put.blobs, names, fresh)
-            self._check_here(names, fresh)
-            await self._move(fresh, names, checkpoint.stored_bytes, checkpoint)
+        taken = self._values.taken(put.blobs, names, checkpoint.stored_bytes, checkpoint)
+        async with self._putting, taken as fresh:
             self._check_state(checkpoint, names, fresh)
-            durable = self._log([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
+            durable = self._log.append([*batches(list(fresh.values())), checkpoint], Urgency.NOW)
         self._effects.checkpoint_came()
         await durable
         await self.boundary.pass_by(checkpoint.namespace)
         return STORED
 
-    def _check_here(self, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]) -> None:
-        for key, what in names.items():
-            if not self._incoming.has(key, fresh):
-                raise Corrupt(
-                    f"{what} names a value that thread {self._thread.thread_id} does not have", channel=what.name
-                )
-
     def _check_state(
         self, checkpoint: Checkpoint, names: Mapping[BlobKey, What], fresh: Mapping[BlobKey, Blob]
     ) -> None:
         try:
-            self._door.check_put(checkpoint, checkpoint.stored_bytes + _size(fresh))
+            self._door.check_put(checkpoint, checkpoint.stored_bytes + size_of(fresh))
         except StateTooLarge as error:
             largest = sorted(fresh.values(), key=lambda blob: len(blob.data), reverse=True)[:_NAMED]
             adds = ", ".join(f"{names.get(blob.key, UNKNOWN).name!r} ({len(blob.data)} bytes)" for blob in largest)
@@ -214,47 +177,13 @@ class AttemptStore:
                 raise
             raise StateTooLarge(f"{error.message}; this checkpoint adds {adds}", **error.details) from error
 
-    @asynccontextmanager
-    async def _fresh(self) -> AsyncGenerator[dict[BlobKey, Blob]]:
-        """Blobs on their way into the log. Where they do not get there, a later request must bring them again."""
-        fresh: dict[BlobKey, Blob] = {}
-        try:
-            yield fresh
-        except BaseException:
-            self._forget(fresh)
-            raise
-
-    async def _move(
-        self, fresh: dict[BlobKey, Blob], names: Mapping[BlobKey, What], bytes_with_it: int, coming: Checkpoint | None
-    ) -> None:
-        """Put values into external storage that are too large for the thread, or for which it has no room."""
-        if self._objects is None:
-            return
-        await self._incoming.move_large(fresh, names)
-        more = _size(fresh) + bytes_with_it
-        moved = await self._incoming.move_some(fresh, names, self._door.missing_room(more, coming))
-        if moved:
-            MOVED_VALUES.inc(len(moved))
-            self._log([*batches(moved)], Urgency.LAZY)
-
-    @asynccontextmanager
-    async def _take_values(
-        self, blobs: Sequence[store_pb2.Blob], names: Mapping[BlobKey, What], bytes_with_them: int
-    ) -> AsyncGenerator[dict[BlobKey, Blob]]:
-        """Values of thread state, here and checked, to be logged while this lasts."""
-        async with self._incoming.room_for(blobs), self._fresh() as fresh:
-            await self._incoming.take(blobs, names, fresh)
-            self._check_here(names, fresh)
-            await self._move(fresh, names, bytes_with_them, None)
-            yield fresh
-
     def _log_change(self, fresh: Mapping[BlobKey, Blob], change: StateChange) -> asyncio.Future[None]:
-        return self._log([*batches(list(fresh.values())), change], Urgency.NOW)
+        return self._log.append([*batches(list(fresh.values())), change], Urgency.NOW)
 
     async def _apply(self, operation: Operation) -> store_pb2.StoreReply:
         """Forget something; not while a put is being checked, which may name what is forgotten."""
         async with self._putting:
-            durable = self._log([operation], Urgency.NOW)
+            durable = self._log.append([operation], Urgency.NOW)
             seq = self._journal.last_seq
         await durable
         if self._objects is not None:
@@ -290,115 +219,19 @@ class AttemptStore:
         `verify` compares what has become of its objects since.
         """
         async with self._putting:
-            durable = self._log([await self._owned(one, verify) for one in operations], Urgency.NOW)
+            durable = self._log.append([await self._values.owned(one, verify) for one in operations], Urgency.NOW)
             self._door.weigh()
         await durable
-
-    async def _put_writes(self, message: store_pb2.TaskWrites) -> store_pb2.StoreReply:
-        writes = writes_from_message(message)
-        if message.left_out:
-            size = message.left_out_size or message.left_out
-            self._door.note_left_out(writes, message.left_out_for, size)
-        if not message.writes:
-            return STORED
-        is_short = self._is_short(writes)
-        if is_short or any(write.key or self._incoming.is_large(write) for write in message.writes):
-            durable = await self._log_large(message, all_out=is_short)
-        else:
-            admitted = self._door.admitted_writes(writes)
-            durable = None if admitted is None else self._log([admitted], Urgency.SOON)
-        if durable is not None:
-            await durable
-        return STORED
-
-    def _is_short(self, writes: TaskWrites) -> bool:
-        """Whether writes would be dropped or refused for want of room, and there is another place for them."""
-        if self._objects is None or not self._thread.pending_writes_enabled:
-            return False
-        return not self._door.fits(writes) or self._door.missing_room(writes.stored_bytes, None) > 0
-
-    async def _log_large(self, message: store_pb2.TaskWrites, *, all_out: bool) -> asyncio.Future[None] | None:
-        """Log writes that are blobs, or become blobs here; None where all of them are dropped."""
-        async with self._putting, self._incoming.room_for(message.writes), self._fresh() as fresh:
-            await self._incoming.take_writes(message, fresh, all_out=all_out)
-            admitted = self._door.admitted_writes(writes_from_message(message), fresh.keys())
-            kept = {write.key for write in admitted.writes} if admitted is not None else set[BlobKey | None]()
-            self._forget(fresh, kept)
-            if admitted is None:
-                return None
-            try:
-                await self._move_writes(admitted, fresh)
-            except StorageUnavailable:
-                if not all(write.may_go for write in admitted.writes):
-                    raise
-                # Regular writes are never an error (S5). What came of them in the store is deleted.
-                self._door.dropped.note(admitted, Hit("storage.url", sum(len(one.data) for one in fresh.values()), 0))
-                self._forget(fresh)
-                return None
-            return self._log([*batches(list(fresh.values())), admitted], Urgency.SOON)
-
-    async def _move_writes(self, writes: TaskWrites, fresh: dict[BlobKey, Blob]) -> None:
-        names = {write.key: write.channel for write in writes.writes}
-        for key, blob in fresh.items():
-            if self._objects is not None:
-                what = f"write of task {writes.task_id} to channel {names[key]!r}"
-                fresh[key] = await self._objects.write(blob, what)
-
-    def _forget(self, fresh: dict[BlobKey, Blob], kept: Collection[BlobKey | None] = ()) -> None:
-        """Take blobs back that will not be logged."""
-        doomed = [blob for key, blob in fresh.items() if key not in kept]
-        for blob in reversed(doomed):
-            self._store.discard_blob(blob.key)
-            del fresh[blob.key]
-        if self._objects is not None:
-            self._objects.discard(doomed)
 
     def _project(self, message: store_pb2.Projection) -> store_pb2.StoreReply:
         projection = projection_from_message(message)
         self._door.check_projection(projection)
-        self._log([projection], Urgency.LAZY)
+        self._log.append([projection], Urgency.LAZY)
         return STORED
 
-    async def _owned(self, operation: Operation, verify: Verify) -> Operation:
-        """An operation of another thread's with objects of this thread's own: neither's deletion harms the other."""
-        if not isinstance(operation, PutBlobs) or not any(blob.is_external for blob in operation.blobs):
-            return operation
-        if self._objects is None:
-            raise StorageUnavailable("the thread to copy has values in external storage: set storage.url on this host")
-        return PutBlobs(
-            tuple([await self._objects.own(blob, verify) if blob.is_external else blob for blob in operation.blobs])
-        )
-
-    async def move_out(self, keys: list[BlobKey], short: int) -> None:
-        """Move values of the thread to external storage, in this order, until `short` bytes of its state are saved."""
-        for key in keys:
-            if short <= 0 or self._objects is None or self._journal.is_closing:
-                return
-            async with self._putting:
-                blob = next((one for one in await self._shelf.stored([key]) if one.key == key), None)
-                if blob is None or blob.is_external or not self._store.has_blob(key):
-                    continue
-                moved = await self._objects.write(blob, f"value {key.hex()[:16]}")
-                MOVED_VALUES.inc()
-                self._log([PutBlobs((moved,))], Urgency.LAZY)
-                short -= len(blob.data)
-
     async def prepare_compaction(self) -> None:
-        """Make the thread's state so small, if there is external storage, that a compaction leaves nothing out."""
-        if self._objects is not None:
-            limit = self._thread.settings.state_bytes
-            await move_before_compaction(self._objects.outlines(), self.move_out, limit)
-
-    def _log(self, operations: list[Operation], urgency: Urgency) -> asyncio.Future[None]:
-        entries: list[bytes] = []
-        for operation in operations:
-            apply(self._store, operation)
-            entries.append(operation_to_bytes(operation))
-        durable = self._journal.append(entries, urgency)
-        if self._objects is not None:
-            logged = [blob for operation in operations if isinstance(operation, PutBlobs) for blob in operation.blobs]
-            self._objects.logged(logged, self._journal.last_seq)
-        return durable
+        """See AttemptValues."""
+        await self._values.prepare_compaction()
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -409,20 +242,3 @@ class AttemptStore:
     async def _get_blobs(self, asked: store_pb2.GetBlobs) -> store_pb2.StoreReply:
         have = frozenset(BlobKey(key) for key in asked.have)
         return blobs_page(await self._shelf.stored((BlobKey(key) for key in asked.keys), have=have))
-
-
-def _size(blobs: Mapping[BlobKey, Blob]) -> int:
-    return sum(blob.stored_bytes for blob in blobs.values())
-
-
-def batches(blobs: list[Blob]) -> Iterator[PutBlobs]:
-    """Blobs in operations of a bounded size, so that no signal carries more than one large value."""
-    batch, size = list[Blob](), 0
-    for blob in blobs:
-        if batch and size + blob.stored_bytes > _BATCH_BYTES:
-            yield PutBlobs(tuple(batch))
-            batch, size = [], 0
-        batch.append(blob)
-        size += blob.stored_bytes
-    if batch:
-        yield PutBlobs(tuple(batch))

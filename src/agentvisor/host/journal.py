@@ -15,6 +15,7 @@ from enum import Enum
 from agentvisor.core.errors import Fenced
 from agentvisor.core.ids import AttemptId
 from agentvisor.core.journal import Stretch, WriteAheadLog
+from agentvisor.host.attempt_report import name_of
 from agentvisor.host.journal_calls import Beat, JournalCalls, Outcome
 from agentvisor.host.metrics import (
     COMMIT_OPERATIONS,
@@ -412,5 +413,5 @@ class Journal:
                     return await self._calls.report_cancellation(token, encoded)
                 return await self._calls.complete(token, encoded)
             case _:
-                name = run_pb2.Ending.Name(close.ending).removeprefix("ENDING_").lower()
+                name = name_of(close.ending)
                 return await self._calls.fail(token, encoded, close.error_type or name, close.error_message or name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from time import monotonic, time
 from typing import TypeVar
 
@@ -20,21 +19,18 @@ from agentvisor.core.errors import (
     NotFound,
     Unavailable,
 )
-from agentvisor.core.ids import AttemptId, BlobKey, RunId, ThreadId
+from agentvisor.core.ids import AttemptId, RunId, ThreadId
 from agentvisor.core.interrupts import Interrupts
 from agentvisor.core.owners import EVERYONE, Owner
-from agentvisor.core.records import Blob
 from agentvisor.core.thread import Thread
-from agentvisor.core.weighing import unsheddable_blobs
-from agentvisor.host.attempt_report import close_of, close_of_stopped
+from agentvisor.host.attempt_reads import AttemptReads
+from agentvisor.host.attempt_report import name_of
+from agentvisor.host.attempt_services import AttemptServices
+from agentvisor.host.attempt_stops import AttemptStops
 from agentvisor.host.attempt_store import AttemptStore
+from agentvisor.host.attempt_watch import AgentWatch
 from agentvisor.host.counts import learn_framework
-from agentvisor.host.door import StoreLimits
-from agentvisor.host.drain import Drain
 from agentvisor.host.external.attempt_objects import AttemptObjects
-from agentvisor.host.external.storage import ExternalStorage
-from agentvisor.host.giving_back import until_boundary
-from agentvisor.host.guests import Guests, RunningAgent
 from agentvisor.host.held_log import HeldLog
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls
@@ -46,48 +42,18 @@ from agentvisor.host.metrics import (
     STATE_BYTES,
     STATE_SHARE,
 )
-from agentvisor.host.run_events import RunEvents
-from agentvisor.host.streams import RunStreams, TapeId
-from agentvisor.host.threads_read import ThreadReader
+from agentvisor.host.streams import TapeId
 from agentvisor.host.tracing.place import Place, asked_at, stay
-from agentvisor.host.tracing.spans import AGENT, ATTEMPT, NO_TRACING, RUN, THREAD, Kind, Span, Tracing
+from agentvisor.host.tracing.spans import AGENT, ATTEMPT, NO_TRACING, RUN, THREAD, Kind, Span
 from agentvisor.protocol.errors import to_error
-from agentvisor.protocol.v1 import guest_pb2, items_pb2, journal_pb2, run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.v1 import guest_pb2, journal_pb2, run_pb2, store_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
-Read = TypeVar("Read")
 Begun = TypeVar("Begun")
-
-_ASK_WHY_AGAIN = 0.2
-_READ_AGAIN = 0.2
 
 _COMMITS = "agentvisor.journal.commits"
 _FOLDS = "agentvisor.journal.folds"
 _OPERATIONS = "agentvisor.journal.operations"
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptServices:
-    """What every attempt on this host shares."""
-
-    reader: ThreadReader
-    guests: Guests
-    streams: RunStreams
-    events: RunEvents
-    limits: StoreLimits
-    stop_grace: float
-    session_idle: float
-    own_queue: str
-    attempt_ended: Callable[[RunId], None]
-    attempt_began: Callable[[ThreadId], None]
-    drain: Drain = field(default_factory=lambda: Drain(0.0))
-    """What runs have to come to a boundary when the host is told to stop."""
-    external: ExternalStorage | None = None
-    items: Callable[[str, items_pb2.ItemsRequest], Awaitable[items_pb2.ItemsReply]] | None = None
-    """Answers what agents ask of their owner's store."""
-    tracing: Tracing = NO_TRACING
-    max_output: int = 1_500_000
-    """Bytes of what a plain agent returns: its report, which carries the log's rest too, is lost over 2 MB."""
 
 
 class LiveAttempt:
@@ -109,9 +75,14 @@ class LiveAttempt:
         """The host stops: give the run back."""
         self.owner: Owner = EVERYONE
         """Whose the thread is, once the store is there."""
+        self.session_calls = 0
+        """Calls of a client outside so far: none between two looks means that it is idle."""
         self._begins_at = time() + task.delay_ms / 1000
-        self._calls = calls
         self._services = services
+        self._reads = AttemptReads(services.reader, self.thread_id, journal)
+        self._stops = AttemptStops(
+            journal, calls, self.stopping, own_queue=services.own_queue, before_hand_over=self._prepare_compaction
+        )
         self._objects: AttemptObjects | None = None
         self._held: HeldLog | None = None
         self._place: Place | None = None
@@ -127,12 +98,12 @@ class LiveAttempt:
             close = await self._until_close()
             if close is not None and close.traceback:
                 self._log.error("agent_raised", error=close.error_type, traceback=close.traceback)
-            if close is not None and self.store.done() and not self.journal.is_fenced:
-                await self.store.result().prepare_compaction()
+            if close is not None and not self.journal.is_fenced:
+                await self._prepare_compaction()
             if close is not None and self._held is not None and close.ending == run_pb2.ENDING_COMPLETED:
                 close.together.extend(self._held.together)
             if close is not None and await self.journal.close(close):
-                ending = _name(close.ending)
+                ending = name_of(close.ending)
                 self._log.info("attempt_ended", ending=ending)
                 ENDED_ATTEMPTS.labels(ending).inc()
                 if close.ending != run_pb2.ENDING_HOST_STOPPED:
@@ -161,13 +132,16 @@ class LiveAttempt:
 
     async def _end_stream(self) -> None:
         """End the run's events, unless the run goes on in another attempt."""
-        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id="-")
         try:
-            run = (await self._services.reader.state(self.thread_id, asked)).runs.get(self.id.run_id)
+            is_over = await self._reads.is_over()
         except AgentVisorError:
             return  # whoever follows the run finds out by himself
-        if run is None or run.status.terminal:
+        if is_over:
             self._services.streams.close(self._tape)
+
+    async def _prepare_compaction(self) -> None:
+        if self.store.done():
+            await self.store.result().prepare_compaction()
 
     async def _until_close(self) -> journal_pb2.AttemptClose | None:
         try:
@@ -211,6 +185,7 @@ class LiveAttempt:
             stay(self._place)
             bind_contextvars(trace_id=asked.trace_id)
             self._log = self._log.bind(trace_id=asked.trace_id)
+            self._reads.bind(asked.trace_id)
 
     async def _unless_stopping(self, begin: Callable[[], Coroutine[None, None, Begun]]) -> Begun | None:
         """What begins the attempt; None where the host stops before that is done, so that no agent is at work."""
@@ -226,23 +201,12 @@ class LiveAttempt:
             await asyncio.gather(work, return_exceptions=True)
 
     async def _open(self) -> Thread:
-        """Read the thread as it is now that this attempt has the token (READCONS)."""
-        asked = thread_pb2.ReadThread(whole_run_id=self.id.run_id, thread_state=True)
-        thread = await self._patiently(lambda: self._services.reader.state(self.thread_id, asked))
-        if not thread.is_current(self.id):
-            self.journal.fence()
-            raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} is not the current one")
-        store = thread.store
-        store.keep = thread.settings.checkpoint_history  # as the workflow does, operation by operation
-        # What the agent reads first, and what the door must know the size of.
-        keys = sorted(unsheddable_blobs(store))
-        for blob in await self._load(keys) if keys else ():
-            store.add_blob(blob)
+        thread = await self._reads.thread()
         self._objects = self._objects_of(thread)
         if thread.runs[self.id.run_id].is_update:
             self._held = HeldLog(self.journal)
         log = self._held or self.journal
-        opened = AttemptStore(thread, log, self._load, self._services.limits, self._objects)
+        opened = AttemptStore(thread, log, self._reads.blobs, self._services.limits, self._objects)
         self.owner = thread.owner
         self.store.set_result(opened)
         return thread
@@ -256,24 +220,11 @@ class LiveAttempt:
             self.thread_id,
             thread.incarnation,
             self.id,
-            outlines=lambda: self._services.reader.outlines(self.thread_id),
+            outlines=self._reads.outlines,
             has_ended=lambda: self.journal.is_closing,
         )
         external.begin(f"leftovers of {self.thread_id}", objects.sweep())
         return objects
-
-    async def _load(self, keys: list[BlobKey]) -> list[Blob]:
-        return await self._patiently(lambda: self._services.reader.blobs(self.thread_id, keys))
-
-    async def _patiently(self, read: Callable[[], Awaitable[Read]]) -> Read:
-        """Read from Temporal, an outage of it waited out as long as the attempt lives (S20)."""
-        while not self.journal.is_fenced:
-            try:
-                return await read()
-            except Unavailable as error:
-                self._log.warning("read_again", error=error.message)
-                await asyncio.sleep(_READ_AGAIN)
-        raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
 
     # --- an agent --------------------------------------------------------------------------------------------------
 
@@ -282,20 +233,14 @@ class LiveAttempt:
         left = self._begins_at - time()
         if left <= 0:
             return None
-        fenced = asyncio.create_task(self.journal.until_fenced())
-        stopping = asyncio.create_task(self.stopping.wait())
-        cancel = asyncio.create_task(self._until_cancelled())
-        try:
-            await asyncio.wait([fenced, stopping, cancel], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        with self._stops.watched() as stop:
+            await stop.first(timeout=left)
             if self.journal.is_fenced:
                 raise Fenced(f"attempt {self.id.attempt} of run {self.id.run_id} has ended", run_id=self.id.run_id)
-            if cancel.done():
-                cancel.result()
+            stop.check()
+            if stop.cancelled:
                 return journal_pb2.AttemptClose(ending=run_pb2.ENDING_CANCELLED)
-            return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED) if stopping.done() else None
-        finally:
-            for task in (fenced, stopping, cancel):
-                task.cancel()
+            return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED) if stop.host_stops else None
 
     async def _run_agent(
         self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
@@ -323,11 +268,13 @@ class LiveAttempt:
         self._log.info("agent_started", agent=spec.agent, pid=agent.pid)
         if agent.pid:  # else it has ended before it was one
             AGENT_START_SECONDS.labels(spec.agent).observe(monotonic() - asked_at)
-        ended = agent.ended
+        ended, boundary = agent.ended, self.store.result().boundary
+        waits = spec.durability in ("", "sync")
+        watch = AgentWatch(agent, self.journal, boundary, services, deadline_ms=deadline_ms, waits=waits)
         close: journal_pb2.AttemptClose | None = None
         with self._span("journal", spec.agent) as span:
             try:
-                close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
+                close = await watch.run(self._stops)
             finally:
                 if not ended.done():
                     agent.kill()
@@ -344,86 +291,6 @@ class LiveAttempt:
             return NO_TRACING.span(name, Kind.INTERNAL, None, {})
         what = {THREAD: self.thread_id, RUN: self.id.run_id, ATTEMPT: self.id.attempt, AGENT: agent}
         return self._services.tracing.span(name, Kind.INTERNAL, self._place, what)
-
-    async def _watch(self, agent: RunningAgent, deadline_ms: int, *, waits: bool) -> journal_pb2.AttemptClose | None:
-        """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""
-        fenced = asyncio.create_task(self.journal.until_fenced())
-        stopping = asyncio.create_task(self.stopping.wait())
-        cancel = asyncio.create_task(self._until_cancelled())
-        try:
-            left = max(0.0, deadline_ms / 1000 - time())
-            await asyncio.wait(
-                [agent.ended, fenced, stopping, cancel], timeout=left, return_when=asyncio.FIRST_COMPLETED
-            )
-            if self.journal.is_fenced:
-                return None
-            if agent.ended.done():
-                return close_of(await agent.ended, self._services.max_output)
-            if cancel.done():
-                cancel.result()
-                ending = run_pb2.ENDING_CANCELLED
-            elif stopping.done():
-                return await self._give_back(agent, fenced, cancel, deadline_ms, waits=waits)
-            else:
-                ending = run_pb2.ENDING_TIME_BUDGET
-            return await self._stop(agent, ending)
-        finally:
-            for task in (fenced, stopping, cancel):
-                task.cancel()
-
-    async def _give_back(
-        self,
-        agent: RunningAgent,
-        fenced: asyncio.Task[None],
-        cancel: asyncio.Task[None],
-        deadline_ms: int,
-        *,
-        waits: bool,
-    ) -> journal_pb2.AttemptClose | None:
-        """The host stops: at its next boundary the run goes to another host, at the latest when the drain is over."""
-        boundary, drain = self.store.result().boundary, self._services.drain
-        left = max(0.0, deadline_ms / 1000 - time())
-        await until_boundary(agent, boundary, drain, [fenced, cancel], left=left, waits=waits)
-        if self.journal.is_fenced:
-            return None
-        if agent.ended.done():
-            close = close_of(agent.ended.result(), self._services.max_output)
-            self._log.info("run_given_back", at_boundary=True, ending=_name(close.ending))
-            return close
-        if cancel.done():
-            cancel.result()
-        if not boundary.reached.is_set():
-            if cancel.done():
-                return await self._stop(agent, run_pb2.ENDING_CANCELLED)
-            if not drain.over.is_set():
-                return await self._stop(agent, run_pb2.ENDING_TIME_BUDGET)
-        self._log.info("run_given_back", at_boundary=boundary.reached.is_set())
-        agent.kill()
-        await asyncio.wait([agent.ended], timeout=self._services.stop_grace)
-        ending = run_pb2.ENDING_CANCELLED if cancel.done() else run_pb2.ENDING_HOST_STOPPED
-        return close_of_stopped(agent, ending, self._services.max_output)
-
-    async def _stop(self, agent: RunningAgent, ending: run_pb2.Ending.ValueType) -> journal_pb2.AttemptClose | None:
-        grace = self._services.stop_grace
-        self._log.info("agent_stopping", why=_name(ending))
-        agent.cancel(grace)
-        await asyncio.wait([agent.ended], timeout=2 * grace + 1)
-        return None if self.journal.is_fenced else close_of_stopped(agent, ending, self._services.max_output)
-
-    async def _until_cancelled(self) -> None:
-        """Return once the run shall end, or is lost; a compaction is answered by a hand-over on the way."""
-        while not self.journal.is_fenced:
-            await self.journal.cancel_seen.wait()
-            known = await self._calls.read_attempt(self.id)
-            if known is not None and known.cancel_requested:
-                return
-            if known is not None and known.compacting:
-                if self.store.done():
-                    await self.store.result().prepare_compaction()
-                self._log.info("attempt_handed_over")
-                await self.journal.hand_over(self._services.own_queue)
-                continue
-            await asyncio.sleep(_ASK_WHY_AGAIN)
 
     # --- what the agent says ----------------------------------------------------------------------------------------
 
@@ -462,33 +329,21 @@ class LiveAttempt:
 
     async def _hold_session(self) -> journal_pb2.AttemptClose | None:
         """Keep the attempt for a client outside any guest until it has been quiet for a while."""
-        cancel = asyncio.create_task(self._until_cancelled())
-        fenced = asyncio.create_task(self.journal.until_fenced())
-        stopping = asyncio.create_task(self.stopping.wait())
         SESSIONS_OPENED.inc()
         SESSIONS.inc()
         try:
-            while True:
-                busy = self.session_calls
-                done, _ = await asyncio.wait(
-                    [cancel, fenced, stopping],
-                    timeout=self._services.session_idle,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if self.journal.is_fenced:
-                    return None
-                if cancel.done():
-                    cancel.result()
-                quiet = busy == self.session_calls and not self.store.result().is_storing
-                if done or quiet:
-                    return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
+            with self._stops.watched() as stop:
+                while True:
+                    busy = self.session_calls
+                    await stop.first(timeout=self._services.session_idle)
+                    if self.journal.is_fenced:
+                        return None
+                    stop.check()
+                    quiet = busy == self.session_calls and not self.store.result().is_storing
+                    if quiet or stop.cancelled or stop.host_stops:
+                        return journal_pb2.AttemptClose(ending=run_pb2.ENDING_COMPLETED)
         finally:
             SESSIONS.dec()
-            for task in (cancel, fenced, stopping):
-                task.cancel()
-
-    session_calls: int = 0
-    """Calls of the client so far: none between two looks means that it is idle."""
 
 
 async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreReply:
@@ -500,8 +355,3 @@ async def answered(call: Awaitable[store_pb2.StoreReply]) -> store_pb2.StoreRepl
     except Exception:
         log.exception("store_call_failed")
         return store_pb2.StoreReply(error=to_error(Internal("the host failed; its log has the traceback")))
-
-
-def _name(ending: run_pb2.Ending.ValueType) -> str:
-    """As the API, metrics and traces say it."""
-    return run_pb2.Ending.Name(ending).removeprefix("ENDING_").lower()

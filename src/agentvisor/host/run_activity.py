@@ -13,11 +13,12 @@ from temporalio.client import Client
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import AttemptId, RunId, ThreadId
+from agentvisor.host.attempt_services import AttemptServices
 from agentvisor.host.journal import Journal, JournalSettings
 from agentvisor.host.journal_calls import JournalCalls
-from agentvisor.host.live_attempt import AttemptServices, LiveAttempt
+from agentvisor.host.live_attempt import LiveAttempt
 from agentvisor.host.metrics import LIVE_ATTEMPTS
-from agentvisor.host.workflow.thread import RUN_ACTIVITY
+from agentvisor.host.workflow.attempt import RUN_ACTIVITY
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")

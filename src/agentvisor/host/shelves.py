@@ -25,7 +25,7 @@ from agentvisor.core.shelf import Change, ChangeKind, Item, Shelf, ShelfName, Sh
 from agentvisor.host.shelf_places import LABELS, keyword, keywords, workflow_id
 from agentvisor.host.temporal_calls import Start, shelf_calls
 from agentvisor.host.workflow.shelf import CLOSING, SHELF_WORKFLOW
-from agentvisor.host.workflow.thread import METADATA
+from agentvisor.host.workflow.showing import METADATA
 from agentvisor.protocol.shelves import changes_to_messages, item_from_message, settings_to_message, shelf_to_message
 from agentvisor.protocol.v1 import items_pb2
 

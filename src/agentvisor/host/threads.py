@@ -22,7 +22,8 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import CancelAction, Run
 from agentvisor.core.store import Store
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.blob_shelf import BlobShelf
 from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.external.storage import ExternalStorage, Patience

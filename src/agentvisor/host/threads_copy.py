@@ -17,7 +17,8 @@ from agentvisor.core.records import Operation, Projection
 from agentvisor.core.room import room_in
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
-from agentvisor.host.attempt_store import AttemptStore, batches
+from agentvisor.host.attempt_log import batches
+from agentvisor.host.attempt_store import AttemptStore
 from agentvisor.host.render_tasks import SENT, followers
 from agentvisor.host.threads import Threads
 from agentvisor.protocol.reads import merged_metadata

@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from agentvisor.core.errors import InvalidInput, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import EVERYONE, Owner, keyword
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.codec.terms import SearchTerms
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.reads import KEYWORDS, metadata_term

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentvisor.core.attempts import Active, Source
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import CheckpointId, Namespace, RunId, ThreadId
 from agentvisor.core.lifetimes import Lifetime, Strategy
@@ -19,7 +20,7 @@ from agentvisor.core.runs import (
     RunSpec,
     RunStatus,
 )
-from agentvisor.core.thread import STATE_VERSION, Active, Settings, Source, Thread
+from agentvisor.core.thread import STATE_VERSION, Settings, Thread
 from agentvisor.protocol.convert import (
     struct_to_bytes,
 )

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from tests.core.build import spec, thread
 
+from agentvisor.core.attempts import Close
 from agentvisor.core.errors import Conflict
 from agentvisor.core.interrupts import Interrupt
 from agentvisor.core.runs import Ending
-from agentvisor.core.thread import Close, Thread
+from agentvisor.core.thread import Thread
 from agentvisor.host.http.answers import answered_by
 from agentvisor.host.http.open_interrupts import Look, Open
 

@@ -15,9 +15,9 @@ from tests.support.temporal import free_ports
 
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import RunId, ThreadId
-from agentvisor.host.app import _credential
 from agentvisor.host.config_http import HttpConfig
 from agentvisor.host.config_tree import Config
+from agentvisor.host.from_config import peer_credential
 from agentvisor.host.http.peer_door import PeerDoor
 from agentvisor.host.http.server import serving
 from agentvisor.host.peer_credential import HEADER, PeerCredential, peer_key
@@ -45,7 +45,7 @@ KEY = PeerCredential("a key")
 def test_where_callers_need_keys_the_door_opens_by_a_secret_alone(http: dict[str, Any], *, opens: bool) -> None:
     """Owners may reach loopback by way of a proxy, and read a host's id in their runs' attempts."""
     signed = PeerCredential(None).sign(HOME, PATH)
-    credential = _credential(Config.model_validate({"http": http}))
+    credential = peer_credential(Config.model_validate({"http": http}))
     assert credential.accepts(signed, HOME, PATH) is opens
 
 

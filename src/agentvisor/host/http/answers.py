@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from agentvisor.core import answering, asking
 from agentvisor.core.errors import Conflict
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.http.open_interrupts import Look
 
 _LIKE_ID = re.compile(

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.http.services import Operated
 from agentvisor.host.metrics import THREADS
 from agentvisor.host.threads import Threads

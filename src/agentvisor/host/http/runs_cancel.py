@@ -13,7 +13,7 @@ from starlette.responses import Response
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import CancelAction, RunStatus
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.http.json import JsonRoute
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.services import Served, Services

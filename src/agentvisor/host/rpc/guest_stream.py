@@ -13,6 +13,7 @@ import grpc.aio
 import structlog
 
 from agentvisor.core.errors import AgentVisorError
+from agentvisor.host.rpc.server_options import server_options
 from agentvisor.protocol.frames import MAX_FRAME
 from agentvisor.protocol.v1.guest_pb2 import FromGuest, Hello, ToGuest
 from agentvisor.protocol.v1.guest_pb2_grpc import GuestHostServicer, add_GuestHostServicer_to_server
@@ -21,23 +22,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.gu
 
 HELLO_SECONDS = 5.0
 
-OPTIONS = [
-    # A frame of an agent, and what is wrapped around it.
-    ("grpc.max_receive_message_length", MAX_FRAME + 65536),
-    ("grpc.max_send_message_length", MAX_FRAME + 65536),
-    # Finds a frozen guest in 5 seconds. (In these releases `ping_timeout_ms` does it, not `keepalive_timeout_ms`.)
-    ("grpc.keepalive_time_ms", 2000),
-    ("grpc.http2.ping_timeout_ms", 3000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 500),
-    ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.server_handshake_timeout_ms", 2000),
-    # Identity only: nothing of a guest's is decompressed, so nothing can be a bomb.
-    ("grpc.compression_enabled_algorithms_bitset", 1),
-    ("grpc.max_concurrent_streams", 4),
-    ("grpc.max_metadata_size", 8192),
-    ("grpc.so_reuseport", 0),
-]
+# A frame of an agent, and what is wrapped around it.
+OPTIONS = server_options(most_bytes=MAX_FRAME + 65536, most_streams=4)
 
 Receive = Callable[[FromGuest], Awaitable[None]]
 

@@ -15,6 +15,7 @@ from agentvisor.core.errors import AgentVisorError, Internal, InvalidInput, Unav
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.owners import Owner
 from agentvisor.host.callers import Callers
+from agentvisor.host.rpc.server_options import server_options
 from agentvisor.protocol.errors import to_error
 from agentvisor.protocol.frames import MAX_FRAME
 from agentvisor.protocol.v1.guest_pb2_grpc import StoreHostServicer, add_StoreHostServicer_to_server
@@ -34,23 +35,7 @@ DoorOf = Callable[[Owner], Door]
 
 _GRACE_SECONDS = 1.0
 
-_OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_FRAME),
-    ("grpc.max_send_message_length", MAX_FRAME),
-    # Finds a client that is gone without a word. (`keepalive_timeout_ms` does nothing here; `ping_timeout_ms` does.)
-    ("grpc.keepalive_time_ms", 2000),
-    ("grpc.http2.ping_timeout_ms", 3000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    # Without these, a client that pings is taken for an attacker and a healthy connection is ended.
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 500),
-    ("grpc.http2.max_ping_strikes", 0),
-    ("grpc.server_handshake_timeout_ms", 2000),
-    # Identity only: nothing that comes in is decompressed, so nothing can be a bomb.
-    ("grpc.compression_enabled_algorithms_bitset", 1),
-    ("grpc.max_concurrent_streams", 64),
-    ("grpc.max_metadata_size", 8192),
-    ("grpc.so_reuseport", 0),
-]
+_OPTIONS = server_options(most_bytes=MAX_FRAME, most_streams=64)
 
 
 class StoreService(StoreHostServicer):

@@ -14,8 +14,8 @@ from temporalio.exceptions import (
     TimeoutType,
 )
 
+from agentvisor.core.attempts import Close
 from agentvisor.core.runs import Ending
-from agentvisor.core.thread import Close
 from agentvisor.protocol.threads import source_of
 from agentvisor.protocol.v1 import journal_pb2
 

@@ -17,7 +17,8 @@ from agentvisor.core.lifetimes import Strategy
 from agentvisor.core.records import CheckpointTuple
 from agentvisor.core.runs import Attempt, Ending, Run
 from agentvisor.core.saves import is_save
-from agentvisor.core.thread import Thread, ThreadStatus
+from agentvisor.core.thread import Thread
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.workflow.markdown import code, codes, number, size
 
 LONGEST = 6_000

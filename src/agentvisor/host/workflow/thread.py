@@ -11,25 +11,26 @@ from datetime import timedelta
 
 from google.protobuf.message import DecodeError
 from temporalio import workflow
-from temporalio.common import RetryPolicy, SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import asking, deadlines, expiry, shed, turns
+    from agentvisor.core.agent_turns import changes_hands
+    from agentvisor.core.attempts import Active, Next, Step
     from agentvisor.core.compaction import Usage, is_due
     from agentvisor.core.errors import AgentVisorError
     from agentvisor.core.ids import AttemptId, RunId
     from agentvisor.core.journal import Stretch, arrival
-    from agentvisor.core.owners import check_owner, keyword
+    from agentvisor.core.owners import check_owner
     from agentvisor.core.runs import CONSEQUENCES, Follow, Run
-    from agentvisor.core.thread import Active, Next, Step, Thread
+    from agentvisor.core.thread import Thread
+    from agentvisor.host.workflow.attempt import start_attempt
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
     from agentvisor.host.workflow.counted import Counted, counted
-    from agentvisor.host.workflow.details import current_details
     from agentvisor.host.workflow.expiring import sweep
-    from agentvisor.host.workflow.indexing import indexed
     from agentvisor.host.workflow.noted import noted
     from agentvisor.host.workflow.refusals import refusing
+    from agentvisor.host.workflow.showing import Showing
     from agentvisor.host.workflow.telling import tell
     from agentvisor.host.workflow.traced import traced
     from agentvisor.protocol import reads
@@ -50,25 +51,13 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
 WORKFLOW = "agentvisor.thread"
-RUN_ACTIVITY = "agentvisor.run"
-STATUS = SearchAttributeKey.for_keyword("AgentVisorStatus")
-AGENT = SearchAttributeKey.for_keyword("AgentVisorAgent")
-OWNER = SearchAttributeKey.for_keyword("AgentVisorOwner")
-METADATA = SearchAttributeKey.for_keyword_list("AgentVisorMetadata")
 
-_TAKE_SOON = timedelta(seconds=10)
-"""How long a task may wait on the queue of one host, which may be gone."""
 _SHORTEST_TIMER_MS = 1_000
 """Temporal's servers let a shorter timer take this long all the same: the host waits instead."""
-_DESCRIBED_EVERY_MS = 500
-"""A run folds many times a second, and to describe a thread of thousands of namespaces takes longer than a fold. The
-last fold before a silence comes a second after the one before it (temporal.fold_quiet), and is shown."""
 _HOST_WAITS = "a-host-waits-short-backoffs"
 """Patch: threads of earlier versions have a timer for each backoff in their histories."""
 _ASKS_APART = "agents-ask-apart"
 """Patch: in threads of earlier versions, a run of one agent ended what another had asked."""
-_END_GRACE = timedelta(seconds=60)
-"""The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
 
 
 def _now_ms() -> int:
@@ -92,8 +81,7 @@ class ThreadWorkflow:
         self._thread: Thread = _decoded(state)
         self._compacting = self._compaction_asked = False
         self._signals = self._updates = 0
-        self._shown: tuple[str, str, list[str]] | None = None
-        self._described_at_ms = 0
+        self._showing = Showing()
 
     @workflow.run
     async def run(self, state: bytes) -> None:  # noqa: ARG002 - taken by __init__
@@ -156,7 +144,11 @@ class ThreadWorkflow:
             return
         host_waits_ms = 0
         while not run.status.terminal:
-            apart = run.attempts or not self._thread.changes_hands(run) or workflow.patched(_ASKS_APART)
+            apart = (
+                run.attempts
+                or not changes_hands(self._thread.runs, self._thread.store, run)
+                or workflow.patched(_ASKS_APART)
+            )
             active = self._thread.begin_attempt(run, _now_ms(), apart=bool(apart))
             self._show()
             follows = await self._attempt(run, active, host_waits_ms)
@@ -177,28 +169,8 @@ class ThreadWorkflow:
 
     async def _attempt(self, run: Run, active: Active, host_waits_ms: int) -> Next:
         """One activity: schedule it, cancel it where something asks for that, and take in how it closed."""
-        now = _now_ms()
-        task = run_pb2.RunTask(
-            thread_id=self._thread.thread_id,
-            run_id=run.run_id,
-            attempt=active.attempt,
-            attach=active.attaching,
-            heartbeat_timeout_ms=run.spec.heartbeat_timeout_ms,
-            delay_ms=host_waits_ms,
-        )
-        own_queue = active.host_queue or run.spec.host_queue
-        handle = workflow.start_activity(
-            RUN_ACTIVITY,
-            task.SerializeToString(),
-            task_queue=own_queue or None,
-            schedule_to_start_timeout=_TAKE_SOON if own_queue else None,
-            start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now)) + _END_GRACE,
-            heartbeat_timeout=timedelta(milliseconds=run.spec.heartbeat_timeout_ms),
-            retry_policy=RetryPolicy(maximum_attempts=1),
-            # WAITCANCEL: the attempt may write until its activity has closed.
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            summary=f"{run.spec.agent} run {run.run_id} attempt {active.attempt}",
-        )
+        thread_id, now = self._thread.thread_id, _now_ms()
+        handle = start_attempt(thread_id, run, active, now, host_waits_ms=host_waits_ms)
         # Deadlines are decided between runs. A client outside that writes again and again must not put them off.
         deadline = deadlines.next_deadline_ms(self._thread) if run.is_session else None
         await self._until(lambda: handle.done() or self._stop_wanted(run), self._until_deadline(deadline))
@@ -263,8 +235,7 @@ class ThreadWorkflow:
             noted("warning", "fold_ignored", thread=self._thread.thread_id)
             return
         self._take(message)
-        if _now_ms() - self._described_at_ms >= _DESCRIBED_EVERY_MS:
-            self._describe()
+        self._showing.folded(self._thread, _now_ms())
 
     def _take(self, log: journal_pb2.Log) -> None:
         """Apply what is new in a log. CURRENT: a log of another attempt is ignored."""
@@ -439,25 +410,5 @@ class ThreadWorkflow:
         noted("error", "thread_failed", thread=thread.thread_id, error=thread.failure)
         self._tell_ends()
 
-    def _describe(self) -> None:
-        """The thread in Temporal's UI: no event, and no part of the history. A thread that is replayed has it, too."""
-        self._described_at_ms = _now_ms()
-        workflow.set_current_details(current_details(self._thread))
-
     def _show(self) -> None:
-        """The thread in Temporal's UI and search."""
-        self._describe()
-        thread = self._thread
-        last = thread.last_agent_run
-        status, agent, metadata = thread.status.value, last.spec.agent if last else "", reads.keywords(thread.metadata)
-        shown = (status, agent, metadata)
-        if shown != self._shown:
-            self._shown = shown
-            named = [AGENT.value_set(agent)] if agent else []
-            owned: list[SearchAttributeUpdate[str]] = []
-            if thread.owner:
-                owners = indexed(OWNER.name, [keyword(thread.owner)])
-                owned = [OWNER.value_set(one) for one in owners] or [OWNER.value_unset()]
-            workflow.upsert_search_attributes(  # pyright: ignore[reportUnknownMemberType] - Temporal's own signature
-                [STATUS.value_set(status), METADATA.value_set(indexed(METADATA.name, metadata)), *named, *owned]
-            )
+        self._showing.show(self._thread, _now_ms())
