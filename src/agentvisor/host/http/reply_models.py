@@ -32,8 +32,10 @@ class Well(Reply):
 class Limits(Reply):
     """What a host takes."""
 
-    max_value: int = Field(description="Bytes of a value of a channel.")
-    max_stored_value: int = Field(description="The same where external storage is set up.")
+    max_value: int = Field(description="Bytes of one value (`storage.max_value`).")
+    max_stored_value: int = Field(
+        description="Bytes of one value as it is stored here, with or without external storage."
+    )
 
 
 class Info(Reply):
@@ -50,7 +52,7 @@ class Info(Reply):
 class Decrypted(Reply):
     """What Temporal's UI shows."""
 
-    payloads: list[JsonObject] = Field(description="As Temporal's own codecs answer.")
+    payloads: list[JsonObject] = Field(default_factory=list, description="As Temporal's own codecs answer.")
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -102,6 +104,9 @@ class Thread(Reply):
     interrupts: dict[str, list[Asked]] = Field(description="What waits for an answer, by the id of its task.")
     error: RunError | None = Field(description="Why the status is `error`.")
     ttl: Lifetime | None = Field(default=None, description="With `include=ttl`.")
+    extracted: JsonObject | None = Field(
+        default=None, description="Of a search with `extract`: what stands at its paths."
+    )
     warnings: list[str] | None = Field(default=None, description="Of a copy: what has stayed behind.")
 
 
@@ -343,6 +348,7 @@ class AgentSchemas(Schemas):
     """JSON Schemas of an agent."""
 
     graph_id: str = Field(description="Name of the agent.")
+    framework: str | None = Field(default=None, description="Of an agent that is no graph, whose schemas nobody knows.")
 
 
 class Agent(Reply):
