@@ -38,6 +38,8 @@ _TIMEOUT = timedelta(seconds=10)
 _CATCH_UP = timedelta(minutes=10)
 """How late a run still begins that was due while Temporal was away."""
 _OWNER = "owner"
+_BEYOND = ":"
+"""What has one has no cron's id behind our prefix: it is of a deployment whose queue's name begins with ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class CronSchedules:
 
     async def describe(self, cron_id: str) -> Described | None:
         """What the schedule of a cron says; None: there is none."""
+        if _BEYOND in cron_id:
+            return None
         try:
             found = await self._handle(cron_id).describe(rpc_timeout=_TIMEOUT)
         except RPCError as error:
@@ -75,8 +79,7 @@ class CronSchedules:
         try:
             async for one in await self._client.list_schedules():
                 cron_id = one.id.removeprefix(prefix)
-                # Behind a colon it is of another deployment, whose queue's name begins with this one's.
-                if one.id.startswith(prefix) and ":" not in cron_id:
+                if one.id.startswith(prefix) and _BEYOND not in cron_id:
                     yield cron_id, await self._owner_in(one.id, one.raw_entry.memo)
         except RPCError as error:
             raise _unavailable(error) from error

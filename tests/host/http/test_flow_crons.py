@@ -297,6 +297,18 @@ async def test_a_schedule_whose_cron_never_came_goes_once_it_cannot_come_any_mor
     assert await is_gone(temporal_client, cron.cron_id)
 
 
+async def test_a_deployment_whose_name_begins_with_ours_keeps_its_schedules(temporal_client: Client) -> None:
+    theirs = Crons(temporal_client, Shelves(temporal_client, ShelfDefaults("agentvisor:b")), "agentvisor:b")
+    cron = Cron(str(uuid4()), "", "a", None, NEW_YEAR)
+    await theirs._schedules.create(cron)
+    named = f"b:{cron.cron_id}"
+    await until_listed(temporal_client, named)
+    await another_host(temporal_client).repair(timedelta(0))
+    assert await another_host(temporal_client).end_stray(named, timedelta(0)), "there is no such thing here"
+    assert not await is_gone(temporal_client, named)
+    await theirs._schedules.end(cron.cron_id)
+
+
 async def test_a_cron_is_fired_also_where_nobody_could_say_that_it_was_kept(
     sdk: LangGraphClient, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
