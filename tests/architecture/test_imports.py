@@ -35,6 +35,7 @@ TEMPORAL_ROOMS = [
     "peers",
     "beating",
     "cron_activity",
+    "cron_schedules",
     "crons",
     "deployment",
     "readiness",

@@ -18,12 +18,14 @@ from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import ROOT, CheckpointId, RunId
 from agentvisor.core.interrupts import Interrupt, Report
 from agentvisor.core.questions import Ask, Question
-from agentvisor.core.records import Operation, Prune, PutBlobs, Write
+from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation, Prune, PutBlobs, Write
 from agentvisor.core.rollback import Before
 from agentvisor.core.runs import CancelAction, Ending, Multitask, RunKind, RunStatus
 from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.thread_status import ThreadStatus
+from agentvisor.protocol.convert import struct_to_bytes
+from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.rollback import before_from_message, before_to_message
 from agentvisor.protocol.stores import store_from_message, store_to_message
 from agentvisor.protocol.threads import thread_from_message, thread_to_message
@@ -216,6 +218,73 @@ def test_a_run_is_undone_although_the_one_that_it_goes_on_from_was_deleted_meanw
     undo(one)
     assert one.runs == {}
     assert contents(one.store) == contents(Store())
+
+
+def saying(one: Checkpoint, run_id: str) -> Checkpoint:
+    """With a run in its metadata, as what puts it has it."""
+    return replace(one, run_id=run_id, metadata=struct_to_bytes(metadata_to_struct({"run_id": run_id})))
+
+
+def ended_run(one: Thread, name: str, *operations: Operation, base: int = 0) -> None:
+    one.begin_attempt(one.accept_run(spec(name), base + 1), base + 1)
+    write_to(one, *operations)
+    one.close_attempt(Close(Ending.COMPLETED), base + 2)
+
+
+def kept(one: Thread) -> list[str]:
+    return sorted(each.checkpoint_id for each in one.store.all_checkpoints())
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["", "compacted"])
+@pytest.mark.parametrize("says", ["", "first", "third", "unknown"])
+def test_a_deleted_run_takes_its_checkpoints_along_whatever_their_metadata_says(
+    says: str,
+    compacted: bool,  # noqa: FBT001
+) -> None:
+    one = thread()
+    ended_run(one, "first", saying(checkpoint(1), "first"))
+    # Nothing at all, the run before, the run after: and what a guest claims of made_by is no better.
+    ended_run(one, "second", replace(saying(checkpoint(2), says), made_by="first"), base=10)
+    ended_run(one, "third", saying(checkpoint(3), "third"), base=20)
+    if compacted:
+        one = thread_from_message(thread_pb2.Thread.FromString(encoded(one)))
+    one.request_cancel(RunId("first"), 40, CancelAction.DELETE)
+    assert kept(one) == ["0002", "0003"]
+    one.request_cancel(RunId("third"), 41, CancelAction.DELETE)
+    assert kept(one) == ["0002"]
+    one.request_cancel(RunId("second"), 42, CancelAction.DELETE)
+    assert kept(one) == []
+
+
+def test_a_checkpoint_that_a_later_run_puts_again_is_of_the_run_that_has_made_it() -> None:
+    one = thread()
+    ended_run(one, "first", saying(checkpoint(1), "first"))
+    ended_run(one, "second", saying(checkpoint(1), "second"), base=10)
+    one.request_cancel(RunId("second"), 40, CancelAction.DELETE)
+    assert kept(one) == ["0001"]
+    one.request_cancel(RunId("first"), 41, CancelAction.DELETE)
+    assert kept(one) == []
+
+
+def test_a_client_outside_says_of_which_run_something_is_that_it_puts() -> None:
+    """As LangGraph's savers: `delete_for_runs` goes by metadata."""
+    one = thread()
+    one.begin_attempt(one.accept_run(spec("session", kind=RunKind.SESSION), 1), 1)
+    write_to(one, replace(saying(checkpoint(1), "of langgraph"), made_by="other"))
+    one.close_attempt(Close(Ending.COMPLETED), 2)
+    assert [each.maker for each in one.store.all_checkpoints()] == ["of langgraph"]
+    apply(one.store, DeleteForRuns(frozenset({"of langgraph"})))
+    assert kept(one) == []
+
+
+def test_a_checkpoint_of_an_earlier_version_is_of_the_run_that_its_metadata_names() -> None:
+    one = thread()
+    ended_run(one, "first", saying(checkpoint(1), "first"))
+    message = thread_to_message(one)
+    assert [each.checkpoint.made_by for each in message.store.checkpoints] == [""], "it is said only where it differs"
+    again = thread_from_message(message)
+    again.request_cancel(RunId("first"), 40, CancelAction.DELETE)
+    assert kept(again) == []
 
 
 def test_a_run_of_an_earlier_version_cannot_be_undone() -> None:

@@ -22,10 +22,8 @@ from agentvisor.core.crons import Cron
 from agentvisor.core.errors import Corrupt, Sealed, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import RunStatus
-from agentvisor.core.shelf import ShelfSettings
 from agentvisor.host.codec.payloads import ENCODING
-from agentvisor.host.crons import Crons
-from agentvisor.host.shelves import ShelfDefaults, Shelves
+from agentvisor.host.cron_schedules import CronSchedules
 from agentvisor.host.temporal_client import connect
 from agentvisor.host.threads_migrate import Migration, migrate_all
 
@@ -79,11 +77,10 @@ async def payloads_of(client: Client, thread_id: ThreadId) -> list[Payload]:
 
 async def made_cron(client: Client, task_queue: str) -> str:
     """A cron's schedule; its id."""
-    settings = ShelfDefaults(task_queue, ShelfSettings(), 10)
-    crons = Crons(client, Shelves(client, settings), task_queue)
+    schedules = CronSchedules(client, task_queue)
     cron = Cron(cron_id="c", owner="", assistant_id="a", thread_id=None, schedule="0 0 1 1 *")
-    await client.create_schedule(crons._place("c"), crons._schedule(cron))
-    return crons._place("c")
+    await client.create_schedule(schedules.place("c"), schedules.schedule(cron))
+    return schedules.place("c")
 
 
 async def signalled(client: Client, thread_id: ThreadId, payload: Payload) -> None:

@@ -1,5 +1,6 @@
 """External storage with real hosts, real agents, a real S3 API, and real kills."""
 
+import asyncio
 import json
 import os
 from collections.abc import Generator
@@ -12,10 +13,14 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from temporalio.client import Client
+from temporalio.service import RPCError
 from tests.flow.conftest import Project, client_of
 from tests.support.host_process import HostProcess
 from tests.support.large import noise
 from tests.support.object_store import S3, Mood, s3_server
+from tests.support.proxy import proxy_to
+from tests.support.waiting import until as until_async
 from tests.support.waiting_sync import until
 
 from agentvisor.host.external.obstore_backend import MARKER
@@ -23,6 +28,7 @@ from agentvisor.langgraph import AgentVisorCheckpointer
 
 pytestmark = pytest.mark.flow
 
+DELETED = "DeleteWorkflowExecution"
 MB = 1_000_000
 # Of noise in 64 letters, zstd leaves three quarters.
 STORED = 4 / 3
@@ -169,6 +175,67 @@ def test_a_delete_whose_host_was_killed_in_the_middle_is_finished_by_the_next(pr
     assert httpx.delete(f"{host.url}/threads/{thread}", timeout=20).status_code == 204
     assert s3.keys() == []
     assert run(host, thread, {"a": 2 * MB})["status"] == "success"  # the id is usable
+
+
+@pytest.mark.parametrize("place", [pytest.param("objects", marks=pytest.mark.slow), "executions"])
+async def test_a_thread_goes_whole_though_its_host_was_killed_in_the_middle_of_its_expiry(
+    project: Project, s3: S3, temporal: str, place: str
+) -> None:
+    stored_in(project, s3.url, s3.options)
+    thread = str(uuid4())
+    async with proxy_to(temporal) as proxy:
+        project.temporal = proxy.address
+        host = await asyncio.to_thread(project.host)
+        assert (await asyncio.to_thread(run, host, thread, {"a": 3 * MB, "b": 4 * MB}))["status"] == "success"
+        client = await Client.connect(temporal)
+        first, second = await continued(client, thread)
+        rule = proxy.refuse(DELETED, matches=lambda request: second.encode() in request)
+        if place == "objects":
+            s3.front.set(Mood.DELETING)
+        now = {"ttl": {"ttl": 0.5 / 60, "strategy": "delete"}}
+        (await asyncio.to_thread(httpx.patch, f"{host.url}/threads/{thread}", json=now)).raise_for_status()
+
+        # The objects are gone, and nobody is told; or so is the older execution, and the one that asks is not.
+        await until_async(lambda: not s3.keys(), seconds=30)
+        if place == "executions":
+            await rule.until_caught(seconds=30)
+            await until_async(lambda: is_erased(client, thread, first), seconds=60)
+        assert not await is_erased(client, thread, second)
+        host.kill()
+        s3.front.set(Mood.FINE)
+        proxy.mend()
+
+        host = await asyncio.to_thread(project.host)
+        for execution in (first, second, ""):
+            await until_async(lambda execution=execution: is_erased(client, thread, execution), seconds=60)
+        assert (await asyncio.to_thread(httpx.get, f"{host.url}/threads/{thread}")).status_code == 404
+        assert s3.keys() == []
+        # Its id is as that of a thread that never was.
+        assert (await asyncio.to_thread(run, host, thread, {"a": 2 * MB}))["status"] == "success"
+        assert len(await asyncio.to_thread(client_of(host).runs.list, thread)) == 1
+        await asyncio.to_thread(host.stop)
+
+
+async def continued(client: Client, thread: str) -> tuple[str, str]:
+    """The thread continues as new; the executions before and after that."""
+    handle = client.get_workflow_handle(thread)
+    first = (await handle.describe()).run_id
+    await handle.execute_update("compact", b"", result_type=bytes)
+
+    async def second() -> str:
+        now = (await handle.describe()).run_id
+        return "" if now == first else now
+
+    await until_async(second)
+    return first, await second()
+
+
+async def is_erased(client: Client, thread: str, execution: str) -> bool:
+    try:
+        await client.get_workflow_handle(thread, run_id=execution or None).describe()
+    except RPCError:
+        return True
+    return False
 
 
 def test_a_notebook_outside_any_guest_stores_and_reads_large_values(

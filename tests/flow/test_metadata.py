@@ -47,6 +47,22 @@ def test_checkpoint_metadata_that_is_not_json_is_refused_by_its_key(shared: Proj
     assert client.threads.get(thread)["status"] == "idle"
 
 
+def test_a_deleted_run_takes_its_own_checkpoints_along_whatever_run_they_say_has_made_them(shared: Project) -> None:
+    client = client_of(shared.hosts[0])
+    thread, _ = called(client, "metadata:forged", says=None, word="one")
+    [first] = client.runs.list(thread)
+    called(client, "metadata:forged", thread, says=first["run_id"], word="two")
+    second = client.runs.list(thread)[0]
+    history = client.threads.get_history(thread)
+    assert [one["values"]["words"] for one in history[:3]] == [["one", "two"], ["one"], ["one"]]
+    assert {str(one["metadata"].get("run_id")) for one in history} == {"None", first["run_id"]}  # type: ignore[union-attr]
+
+    client.runs.delete(thread, first["run_id"])
+    assert client.threads.get_history(thread) == history[:3]
+    client.runs.delete(thread, second["run_id"])
+    assert client.threads.get_history(thread) == []
+
+
 def test_thread_metadata_comes_back_as_what_it_was(shared: Project) -> None:
     client = client_of(shared.hosts[0])
     thread = client.threads.create(metadata=GOOD)["thread_id"]

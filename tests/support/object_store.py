@@ -36,6 +36,8 @@ class Mood(Enum):
     """Connections are taken, and nothing is ever answered."""
     SWALLOWING = "swallowing"
     """Requests reach the store and take effect, and no answer comes back."""
+    DELETING = "deleting"
+    """The same of deletions; other requests are answered."""
 
 
 class Front:
@@ -77,7 +79,10 @@ class Front:
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            if self._mood in {Mood.FINE, Mood.SWALLOWING}:
+            if self._mood is Mood.DELETING:
+                first = client.recv(_CHUNK)
+                self._pass_on(client, answers=not first.startswith((b"DELETE ", b"POST ")), first=first)
+            elif self._mood in {Mood.FINE, Mood.SWALLOWING}:
                 self._pass_on(client, answers=self._mood is Mood.FINE)
             elif self._mood is Mood.FAILING:
                 client.recv(_CHUNK)
@@ -91,9 +96,10 @@ class Front:
             self._open.discard(client)
             client.close()
 
-    def _pass_on(self, client: socket.socket, *, answers: bool) -> None:
+    def _pass_on(self, client: socket.socket, *, answers: bool, first: bytes = b"") -> None:
         with socket.create_connection(("127.0.0.1", self._behind)) as server:
             self._open.add(server)
+            server.sendall(first)
             back = threading.Thread(target=_copy if answers else _lose, args=(server, client), daemon=True)
             back.start()
             _copy(client, server)

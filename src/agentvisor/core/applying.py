@@ -68,6 +68,12 @@ def apply(store: Store, operation: Operation) -> None:
             store.interrupts.keep(operation, store.heads.get(ROOT, ""))
 
 
+def forget_runs(store: Store, run_ids: frozenset[str]) -> None:
+    """Forget what these runs have made, with its effects."""
+    pruning.delete_made_by(store, run_ids)
+    _forget_effects(store)
+
+
 def _forget_effects(store: Store) -> None:
     def is_here(namespace: Namespace, checkpoint_id: CheckpointId) -> bool:
         return store.is_here(CheckpointKey(namespace, checkpoint_id))

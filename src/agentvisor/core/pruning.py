@@ -6,6 +6,8 @@ operation: a value that the one has, the other has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentvisor.core.bones import leave_bones, needs, sweep_bones
 from agentvisor.core.ids import ROOT, CheckpointId, Namespace
 from agentvisor.core.records import Checkpoint, CheckpointKey
@@ -107,9 +109,18 @@ def _drop(store: Store, one: Checkpoint) -> None:
 
 
 def delete_for_runs(store: Store, run_ids: frozenset[str]) -> None:
-    """Forget what these runs have made: the thread is back where it was before them."""
+    """Forget what says in its metadata that it is of these runs, as LangGraph's savers do."""
+    _drop_where(store, lambda one: one.run_id in run_ids)
+
+
+def delete_made_by(store: Store, run_ids: frozenset[str]) -> None:
+    """Forget what these runs have made, whatever it says: the thread is back where it was before them."""
+    _drop_where(store, lambda one: one.maker in run_ids)
+
+
+def _drop_where(store: Store, is_doomed: Callable[[Checkpoint], bool]) -> None:
     for namespace, group in list(store.checkpoints.items()):
-        doomed = [one.checkpoint_id for one in group.values() if one.run_id in run_ids]
+        doomed = [one.checkpoint_id for one in group.values() if is_doomed(one)]
         if doomed:
             drop_checkpoints(store, namespace, doomed)
 

@@ -73,12 +73,20 @@ class Checkpoint:
     root_id: CheckpointId | None = None
     """The root's checkpoint that a subgraph's namespace runs under; None for the root itself."""
     run_id: str = ""
+    """As its metadata has it, which is the agent's to write."""
+    made_by: str = ""
+    """The run that has put it, where that is another."""
     delta_channels: tuple[str, ...] = ()
     """Channels whose value is in the writes of ancestors, back to one that holds a value (LangGraph's DeltaChannel)."""
 
     @property
     def key(self) -> CheckpointKey:
         return CheckpointKey(self.namespace, self.checkpoint_id)
+
+    @property
+    def maker(self) -> str:
+        """The run that has put it; of what a client outside has put, what it says."""
+        return self.made_by or self.run_id
 
     @property
     def stored_bytes(self) -> int:

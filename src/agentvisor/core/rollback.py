@@ -114,7 +114,7 @@ class Before:
 
     def without(self, store: Store, run_ids: AbstractSet[str]) -> None:
         """Runs before it are about to be deleted: what they have made is not brought back, and is not missed."""
-        gone = {one.key for one in store.all_checkpoints() if one.run_id in run_ids} - self.put.keys()
+        gone = {one.key for one in store.all_checkpoints() if one.maker in run_ids} - self.put.keys()
         for key in gone:
             self._release(store, key)
             self.projected.pop(key, None)

@@ -5,10 +5,10 @@ The workflow wires messages to these moves; nothing here knows of Temporal. Time
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentvisor.core import agent_turns, answering, asking, double_texting, turns, updates
-from agentvisor.core.applying import apply
+from agentvisor.core.applying import apply, forget_runs
 from agentvisor.core.attempts import Active, Close, End, Next, Source, Step
 from agentvisor.core.errors import Conflict, NotFound, ThreadFailed
 from agentvisor.core.ids import ROOT, AttemptId, RunId, ThreadId
@@ -16,7 +16,7 @@ from agentvisor.core.interrupts import Seen
 from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.notices import MOST_NOTICES, Notice
 from agentvisor.core.owners import EVERYONE, Owner
-from agentvisor.core.records import Checkpoint, DeleteForRuns, Operation
+from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.restarts import restart_delay_ms, time_left_ms
 from agentvisor.core.rollback import NOT_NOTED, Before
 from agentvisor.core.room import check_room, room_in
@@ -394,7 +394,7 @@ class Thread:
         if gone and self.active is None:
             if self.before is not None:
                 self.before.without(self.store, set(gone))
-            apply(self.store, DeleteForRuns(frozenset(gone)))
+            forget_runs(self.store, frozenset(gone))
             self.store.drop_unreferenced_blobs()
             for run_id in gone:
                 del self.runs[run_id]
@@ -422,9 +422,11 @@ class Thread:
         active = self.active
         if active is None:
             raise RuntimeError("operations without an active attempt")
-        attempt = self.runs[active.run_id].attempts[-1]
+        run = self.runs[active.run_id]
+        attempt = run.attempts[-1]
         before = self.before if self.before is not None and self.before.run_id == active.run_id else None
-        for operation in operations:
+        for given in operations:
+            operation = self._signed(given, run) if isinstance(given, Checkpoint) else given
             attempt.progressed |= self._is_progress(operation)
             if before is not None:
                 before.note(self.store, operation)
@@ -434,6 +436,14 @@ class Thread:
         if operations:
             self.state_updated_at_ms = now_ms
             self.touch(now_ms)
+
+    def _signed(self, checkpoint: Checkpoint, run: Run) -> Checkpoint:
+        """With the run that has put it: what is deleted with a run does not hang on what its agent writes."""
+        if not run.is_agent:
+            return replace(checkpoint, made_by="")
+        was = self.store.checkpoints.get(checkpoint.namespace, {}).get(checkpoint.checkpoint_id)
+        maker = run.run_id if was is None else was.maker
+        return replace(checkpoint, made_by="" if maker == checkpoint.run_id else maker)
 
     def _is_progress(self, operation: Operation) -> bool:
         """Whether a restart goes on from further than before."""

@@ -256,6 +256,8 @@ async def running_host(
         await stack.enter_async_context(serving(observed(door, tracing, config.log), config.http))
         warming = asyncio.create_task(_prewarm(guests, list(config.agents)), name="prewarm")
         stack.push_async_callback(_cancelled, warming)
+        repairing = asyncio.create_task(crons.repair(), name="repair crons")
+        stack.push_async_callback(_cancelled, repairing)
         url = f"http://{config.http.host}:{config.http.port}"
         _settle()
         stack.push_async_callback(_until_taken, streams, peers, drain)

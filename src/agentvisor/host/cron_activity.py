@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import timedelta
 
 import structlog
 from temporalio import activity
@@ -23,8 +22,6 @@ from agentvisor.protocol.v1 import run_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.crons")
 
-_BEGINS = timedelta(minutes=1)
-"""For so long after its schedule, a cron may be about to be kept."""
 _FOR_NOW = (Unavailable, StorageUnavailable, Internal)
 
 Start = Callable[[Cron, RunId], Awaitable[str]]
@@ -65,7 +62,7 @@ class CronActivities:
         try:
             cron = await self._crons.find(Owner(told.owner), told.cron_id)
         except NotFound:
-            if not await self._crons.end_stray(told.cron_id, _BEGINS):
+            if not await self._crons.end_stray(told.cron_id):
                 raise Unavailable("the cron is not there yet, or was just deleted") from None
             return "not started: the cron was deleted"
         if cron.clock != told.clock:

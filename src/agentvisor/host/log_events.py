@@ -109,6 +109,10 @@ _EVENTS = {
     # --- by the clock, and to others ---
     "cron_fired": LogEvent("info", "A cron was due; `outcome` says what became of its run."),
     "cron_failed": LogEvent("warning", "A cron's run cannot be started, now or later."),
+    "cron_repaired": LogEvent(
+        "info", "What fires a cron did not say what the cron says, as where a host has died; `was` is what there was."
+    ),
+    "crons_not_looked_at": LogEvent("warning", "At its start this host could not look at what fires crons."),
     "webhook_tried": LogEvent("info", "A webhook was sent; `outcome` says whether it was taken."),
     "webhook_given_up": LogEvent("warning", "A webhook is not tried any more."),
     "traces_not_sent": LogEvent("warning", "The collector takes no traces; so many `spans` are lost."),

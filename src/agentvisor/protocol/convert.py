@@ -96,6 +96,7 @@ def checkpoint_to_message(checkpoint: Checkpoint) -> store_pb2.Checkpoint:
         record=checkpoint.record,
         channels=[store_pb2.ChannelValue(channel=name, key=key or b"") for name, key in checkpoint.channels.items()],
         ts=checkpoint.ts,
+        made_by=checkpoint.made_by,
     )
     message.metadata.ParseFromString(checkpoint.metadata)
     return message
@@ -113,6 +114,7 @@ def checkpoint_from_message(message: store_pb2.Checkpoint) -> Checkpoint:
         ts=message.ts,
         root_id=CheckpointId(_text(_field(message.metadata, "parents"), "")) or None,
         run_id=_text(message.metadata, "run_id"),
+        made_by=message.made_by,
         delta_channels=tuple(sorted(_field(message.metadata, "counters_since_delta_snapshot").fields)),
     )
 

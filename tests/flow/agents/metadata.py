@@ -1,10 +1,13 @@
 """Stores checkpoints with metadata of all kinds, good and bad."""
 
 import math
-from typing import Any
+import operator
+import os
+from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.graph import START, StateGraph
 
 from agentvisor.langgraph import AgentVisorCheckpointer
 
@@ -59,3 +62,17 @@ def bad() -> dict[str, str]:
             else:
                 said[shape] = ""
     return said
+
+
+class Words(TypedDict):
+    words: Annotated[list[str], operator.add]
+
+
+def forged(says: str | None, word: str) -> None:
+    """A graph of its own, whose checkpoints say that another run has made them, or none."""
+    builder = StateGraph(Words)
+    builder.add_node("say", lambda state: {"words": [word]})
+    builder.add_edge(START, "say")
+    graph = builder.compile(checkpointer=AgentVisorCheckpointer())
+    own: Any = {"configurable": {"thread_id": os.environ["AGENTVISOR_THREAD_ID"]}}
+    graph.invoke({"words": []}, own if says is None else {**own, "metadata": {"run_id": says}})

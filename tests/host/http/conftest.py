@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from temporalio.client import Client
+from tests.host.http.declared import check_as_it_comes
 from tests.support.temporal import TemporalProcess, free_ports, temporal_server
 
 from agentvisor.core.errors import Unavailable
@@ -123,10 +124,12 @@ async def host(temporal: TemporalProcess, tmp_path_factory: pytest.TempPathFacto
 @pytest_asyncio.fixture(loop_scope="session")
 async def sdk(host: Host) -> AsyncGenerator[LangGraphClient]:
     async with get_client(url=host.url) as client:
+        client.http.client.event_hooks["response"].append(check_as_it_comes)
         yield client
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def http(host: Host) -> AsyncGenerator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=host.url, timeout=30) as client:
+    hooks = {"response": [check_as_it_comes]}
+    async with httpx.AsyncClient(base_url=host.url, timeout=30, event_hooks=hooks) as client:
         yield client

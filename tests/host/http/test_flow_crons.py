@@ -1,6 +1,7 @@
 """Crons on a real host: what Temporal's schedules say, what they start when they fire, and whose they are."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,9 @@ from tests.host.http.test_flow_threads import unique
 from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 
+from agentvisor.core.crons import Cron
+from agentvisor.core.errors import Unavailable
+from agentvisor.core.owners import EVERYONE
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName
 from agentvisor.host.crons import Crons
 from agentvisor.host.shelves import ShelfDefaults, Shelves
@@ -172,7 +176,163 @@ async def test_a_schedule_whose_cron_is_gone_ends_itself(sdk: LangGraphClient, t
     # As a host leaves it that is killed between the two.
     shelves = Shelves(temporal_client, ShelfDefaults("agentvisor"))
     await shelves.change(ShelfName("crons", "", ()), [Change(ChangeKind.REMOVE, cron["cron_id"])])
-    crons = Crons(temporal_client, shelves, "agentvisor")
+    crons = another_host(temporal_client)
     assert not await crons.end_stray(cron["cron_id"], timedelta(minutes=1))
     assert await crons.end_stray(cron["cron_id"], timedelta(0))
     assert await is_gone(temporal_client, cron["cron_id"])
+
+
+# --- a host that dies between a cron and its schedule ---------------------------------------------------------------
+
+
+class Died(Exception):
+    """In the place of a host that is gone at this point."""
+
+
+async def die(*_: object, **__: object) -> None:
+    raise Died
+
+
+def another_host(client: Client) -> Crons:
+    """What a host of the same deployment has, which has read nothing yet."""
+    return Crons(client, Shelves(client, ShelfDefaults("agentvisor")), "agentvisor")
+
+
+async def months(client: Client, cron_id: str) -> list[int]:
+    """In which a schedule fires."""
+    schedule = (await schedule_of(client, cron_id).describe()).schedule
+    return [one.month[0].start for one in schedule.spec.calendars]
+
+
+def in_may(cron: Cron) -> Cron:
+    return replace(cron, schedule="0 0 1 5 *")
+
+
+async def updated_by_a_host_that_dies(client: Client, cron_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dying = another_host(client)
+    monkeypatch.setattr(dying._schedules, "rewrite", die)
+    with pytest.raises(Died):
+        await dying.update(EVERYONE, cron_id, in_may)
+    assert await months(client, cron_id) == [1], "it was to die before that"
+
+
+@pytest.mark.parametrize("how", ["read", "search", "update", "start"])
+async def test_a_changed_cron_is_due_at_its_new_time_though_its_host_died_before_its_schedule_was_changed(
+    sdk: LangGraphClient, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    cron_id = (await made(sdk))["cron_id"]
+    await sdk.crons.search()  # this host has seen that all was well
+    await updated_by_a_host_that_dies(temporal_client, cron_id, monkeypatch)
+    if how == "read":
+        assert (await another_host(temporal_client).find(EVERYONE, cron_id)).schedule == "0 0 1 5 *"
+    elif how == "search":
+        assert cron_id in [one["cron_id"] for one in await sdk.crons.search(limit=1000)]
+    elif how == "update":
+        await sdk.crons.update(cron_id, schedule="0 0 1 5 *")  # as a client does that got no answer
+    else:
+        await until_listed(temporal_client, cron_id)
+        await another_host(temporal_client).repair()
+    assert await months(temporal_client, cron_id) == [5]
+    await sdk.crons.delete(cron_id)
+
+
+async def until_listed(client: Client, cron_id: str) -> None:
+    """Temporal's lists lag."""
+
+    async def listed() -> bool:
+        return any([one.id.endswith(cron_id) async for one in await client.list_schedules()])
+
+    await until(listed, seconds=30)
+
+
+async def test_of_two_changes_at_a_time_the_one_that_is_kept_is_fired(
+    sdk: LangGraphClient, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cron_id = (await made(sdk))["cron_id"]
+    slow = another_host(temporal_client)
+    rewrite = slow._schedules.rewrite
+
+    async def after_another(cron: Cron) -> None:
+        if cron.schedule == "0 0 1 5 *":
+            await sdk.crons.update(cron_id, schedule="0 0 1 7 *")
+        await rewrite(cron)
+
+    monkeypatch.setattr(slow._schedules, "rewrite", after_another)
+    await slow.update(EVERYONE, cron_id, in_may)
+    assert (await sdk.crons.search(limit=1000, sort_by="updated_at"))[0]["schedule"] == "0 0 1 7 *"
+    assert await months(temporal_client, cron_id) == [7]
+    await sdk.crons.delete(cron_id)
+
+
+@pytest.mark.parametrize("how", ["delete again", "start"])
+async def test_a_deleted_crons_schedule_goes_though_its_host_died_before_it_was_ended(
+    sdk: LangGraphClient, http: httpx.AsyncClient, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr("agentvisor.host.crons._BEGINS", timedelta(0))
+    cron_id = (await made(sdk))["cron_id"]
+    dying = another_host(temporal_client)
+    monkeypatch.setattr(dying._schedules, "end", die)
+    with pytest.raises(Died):
+        await dying.delete(EVERYONE, cron_id)
+    assert not await is_gone(temporal_client, cron_id), "it was to die before that"
+    if how == "start":
+        await until_listed(temporal_client, cron_id)
+        await another_host(temporal_client).repair(timedelta(0))
+    else:
+        assert (await http.delete(f"/runs/crons/{cron_id}")).status_code == 404
+    assert await is_gone(temporal_client, cron_id)
+
+
+async def test_a_schedule_whose_cron_never_came_goes_once_it_cannot_come_any_more(
+    temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying = another_host(temporal_client)
+    monkeypatch.setattr(dying._shelves, "change", die)
+    cron = Cron(str(uuid4()), "", "a", None, NEW_YEAR)
+    with pytest.raises(Died):
+        await dying.create(cron)
+    await until_listed(temporal_client, cron.cron_id)
+    assert not await another_host(temporal_client).end_stray(cron.cron_id)
+    await another_host(temporal_client).repair(timedelta(0))
+    assert await is_gone(temporal_client, cron.cron_id)
+
+
+async def test_a_deployment_whose_name_begins_with_ours_keeps_its_schedules(temporal_client: Client) -> None:
+    theirs = Crons(temporal_client, Shelves(temporal_client, ShelfDefaults("agentvisor:b")), "agentvisor:b")
+    cron = Cron(str(uuid4()), "", "a", None, NEW_YEAR)
+    await theirs._schedules.create(cron)
+    named = f"b:{cron.cron_id}"
+    await until_listed(temporal_client, named)
+    await another_host(temporal_client).repair(timedelta(0))
+    assert await another_host(temporal_client).end_stray(named, timedelta(0)), "there is no such thing here"
+    assert not await is_gone(temporal_client, named)
+    await theirs._schedules.end(cron.cron_id)
+
+
+async def test_a_cron_is_fired_also_where_nobody_could_say_that_it_was_kept(
+    sdk: LangGraphClient, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = another_host(temporal_client)
+    change = host._shelves.change
+
+    async def unheard(*args: Any) -> None:
+        await change(*args)
+        raise Unavailable("the answer was lost")
+
+    monkeypatch.setattr(host._shelves, "change", unheard)
+    cron = Cron(str(uuid4()), "", "a", None, NEW_YEAR)
+    with pytest.raises(Unavailable):
+        await host.create(cron)
+    assert cron.cron_id in [one["cron_id"] for one in await sdk.crons.search(limit=1000)]
+    assert await months(temporal_client, cron.cron_id) == [1]
+    await sdk.crons.delete(cron.cron_id)
+
+
+@pytest.mark.parametrize("how", ["read", "start"])
+async def test_a_cron_without_a_schedule_gets_one(sdk: LangGraphClient, temporal_client: Client, how: str) -> None:
+    cron_id = (await made(sdk))["cron_id"]
+    await schedule_of(temporal_client, cron_id).delete()
+    host = another_host(temporal_client)
+    await (host.find(EVERYONE, cron_id) if how == "read" else host.repair())
+    assert await months(temporal_client, cron_id) == [1]
+    await sdk.crons.delete(cron_id)

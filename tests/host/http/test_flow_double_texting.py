@@ -171,6 +171,30 @@ async def test_a_run_that_has_ended_is_deleted_with_its_checkpoints(sdk: LangGra
     assert values == {"count": 8, "log": ["worked", "waited"]}
 
 
+async def test_a_run_that_was_a_fork_is_deleted_and_so_is_the_run_that_it_forked(sdk: LangGraphClient) -> None:
+    named = unique()
+    await sdk.runs.wait(named, "waiting", input={"count": 1}, if_not_exists="create")
+    [original] = await sdk.runs.list(named)
+    line = await sdk.threads.get_history(named, limit=100)
+    before_work = next(one for one in line if one["next"] == ["work"])["checkpoint"]["checkpoint_id"]
+
+    async def forked() -> str:
+        await sdk.runs.wait(named, "waiting", input={"count": 50}, checkpoint_id=before_work)
+        assert (await sdk.threads.get_state(named))["values"]["count"] == 51  # type: ignore[call-overload]
+        return (await sdk.runs.list(named))[0]["run_id"]
+
+    await sdk.runs.delete(named, await forked())
+    assert await sdk.threads.get_history(named, limit=100) == line
+
+    fork = await forked()
+    beside = [one for one in await sdk.threads.get_history(named, limit=100) if one not in line]
+    await sdk.runs.delete(named, original["run_id"])
+    assert await sdk.threads.get_history(named, limit=100) == beside
+    values = await sdk.runs.wait(named, "waiting", input={"log": ["again"]})
+    assert values == {"count": 52, "log": [*beside[0]["values"]["log"], "again", "worked", "waited"]}
+    assert fork in await statuses(sdk, named)
+
+
 async def test_a_run_that_is_alive_is_deleted_and_the_thread_goes_on(sdk: LangGraphClient, gate: Path) -> None:
     named, first, old = await at_the_gate(sdk, gate)
     await sdk.runs.delete(named, old)

@@ -15,6 +15,7 @@ import yaml
 from langgraph.types import Command
 from tests.host.http.agents import asking
 from tests.host.http.conftest import AGENTS
+from tests.host.http.declared import check_answer
 from tests.host.http.route_table import TABLE, Row, Stage, Things, run
 from tests.support.temporal import TemporalProcess, free_ports
 from tests.support.waiting import until
@@ -146,7 +147,9 @@ async def call(host: Host, name: str | None, route: str, row: Row, things: Thing
                     return httpx.Response(response.status_code, headers=response.headers)
                 await response.aread()
                 return response
-        return await http.request(method, f"{path}?{row.query}", **body)
+        response = await http.request(method, f"{path}?{row.query}", **body)
+        check_answer(method, path, response)
+        return response
 
 
 def of_kind(*kinds: str) -> Callable[[Any], Any]:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, Field, JsonValue
 
 from agentvisor.host.http.meanings import add_meanings
+from agentvisor.host.http.replies import add_replies
 from agentvisor.protocol.exports import MEDIA_TYPE
 
 _EVENT = {
@@ -50,8 +51,9 @@ def document(app: FastAPI) -> None:
         if app.openapi_schema is None:
             described = describe()
             add_meanings(described)
+            add_replies(described)
             for path, answer in _successes(described):
-                if "content" in answer and path == "/metrics":
+                if "content" in answer and path in ("/metrics", "/codec"):
                     answer["content"] = _TEXT
                 elif "content" in answer and path.endswith("/export"):
                     answer["content"] = _FILE

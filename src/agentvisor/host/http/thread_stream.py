@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from agentvisor.core.errors import AgentVisorError, InvalidInput, NotFound
 from agentvisor.core.ids import ROOT, RunId, ThreadId
-from agentvisor.core.runs import Run
+from agentvisor.core.runs import Run, RunStatus
 from agentvisor.core.thread import Thread
 from agentvisor.host.http.json import JsonRoute, encode
 from agentvisor.host.http.live import LiveResponse
@@ -68,6 +68,8 @@ class ThreadReader:
     _told: set[RunId] = field(default_factory=set[RunId])
     _head: str | None = None
     """The checkpoint at which the thread stood; None before the first look."""
+    _update: int | None = None
+    """Number of the last update that the client has, or had no wish to have; None before the first look."""
 
     async def events(self) -> AsyncGenerator[ServerEvent]:
         """Each run's events and its end, and the changes between runs."""
@@ -111,15 +113,24 @@ class ThreadReader:
             yield ServerEvent(METADATA, data, ended.updated_at_ms * 1000)
 
     async def _updated(self, thread: Thread) -> AsyncGenerator[ServerEvent]:
-        """The state after a change that no run has made."""
+        """The state after a change that no run has made; of several since the last look, after the last."""
+        updates = [run for run in thread.runs.values() if run.is_update]
+        number = max((run.updated_at_ms * 1000 for run in updates if run.status is RunStatus.SUCCESS), default=0)
+        if self._update is None:
+            self._update = number if self.after is None else self.after
+        if not all(run.status.terminal for run in updates):
+            return  # it counts with its end
         head = thread.store.get(ROOT)
         at = "" if head is None else head.checkpoint.checkpoint_id
-        before, self._head = self._head, at
-        if head is None or before is None or at == before or "state_update" not in self.modes:
+        is_news, is_moved = number > self._update, self._head not in (None, at)
+        self._head, self._update = at, max(number, self._update)
+        if head is None or not (is_news or is_moved) or "state_update" not in self.modes:
             return
         if shown_metadata(head.checkpoint.metadata).get("source") == "update":
             state = await latest_state(self.services, self.thread_id, subgraphs=False)
-            yield ServerEvent("state_update", encode({"state": state, "thread_id": self.thread_id}))
+            # What a client outside has written with a graph of its own is no update of ours, and has no number.
+            data = encode({"state": state, "thread_id": self.thread_id})
+            yield ServerEvent("state_update", data, number if is_news else None)
 
 
 def _modes(asked: Sequence[str]) -> Sequence[Mode]:

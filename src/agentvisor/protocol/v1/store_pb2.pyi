@@ -168,6 +168,7 @@ class Checkpoint(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
     TS_FIELD_NUMBER: _builtins.int
+    MADE_BY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     checkpoint_id: _builtins.str
     parent_id: _builtins.str
@@ -177,6 +178,10 @@ class Checkpoint(_message.Message):
     record: _builtins.bytes
     ts: _builtins.str
     """RFC 3339, the checkpoint's own timestamp."""
+    made_by: _builtins.str
+    """In a thread's state: the run that has put it, where metadata names another or none. What a guest says here is
+    written over.
+    """
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct: ...
     @_builtins.property
@@ -192,10 +197,11 @@ class Checkpoint(_message.Message):
         metadata: _struct_pb2.Struct | None = ...,
         channels: _abc.Iterable[Global___ChannelValue] | None = ...,
         ts: _builtins.str = ...,
+        made_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "metadata", b"metadata", "namespace", b"namespace", "parent_id", b"parent_id", "record", b"record", "ts", b"ts", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "checkpoint_id", b"checkpoint_id", "made_by", b"made_by", "metadata", b"metadata", "namespace", b"namespace", "parent_id", b"parent_id", "record", b"record", "ts", b"ts", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
