@@ -144,6 +144,21 @@ def test_a_duration_beyond_ten_years_is_named_and_not_left_to_fail_in_temporal(t
 
 
 @pytest.mark.parametrize(
+    "key, value",
+    [
+        ("temporal.max_checkpoint_history", 2**31),
+        ("temporal.max_run_history", -(2**31) - 1),
+        ("storage.patch_chain", 2**32),
+        ("storage.max_value", "9" * 30),
+        ("http.max_body", "99999999999 GiB"),
+    ],
+)
+def test_a_number_that_no_record_can_hold_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    section, _, name = key.partition(".")
+    assert refused(tmp_path, {section: {name: value}}).startswith(f"{key}: ")
+
+
+@pytest.mark.parametrize(
     "key",
     [
         "temporal.run_timeout",

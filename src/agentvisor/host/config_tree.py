@@ -128,7 +128,10 @@ class TemporalConfig(Section):
         default="agentvisor", min_length=1, description="Task queue of this deployment; one for each set of agents."
     )
     max_checkpoint_history: int = Field(
-        default=100, description="Checkpoints kept for each namespace of a thread; 0 or less keeps all."
+        default=100,
+        ge=-(2**31),
+        lt=2**31,
+        description="Checkpoints kept for each namespace of a thread; 0 or less keeps all.",
     )
     thread_ttl: LastingDuration | None = Field(
         default=None,
@@ -141,7 +144,12 @@ class TemporalConfig(Section):
         default=timedelta(minutes=1),
         description="How long a run without a thread is there after its end, where no host was left to delete it.",
     )
-    max_run_history: int = Field(default=100, description="Finished runs kept for each thread; 0 or less keeps all.")
+    max_run_history: int = Field(
+        default=100,
+        ge=-(2**31),
+        lt=2**31,
+        description="Finished runs kept for each thread; 0 or less keeps all.",
+    )
     pending_writes_enabled: bool = Field(
         default=True, description="Keep the writes of finished tasks of an unfinished super-step; pinned at creation."
     )
@@ -294,7 +302,10 @@ class StorageConfig(Section):
         default=1_500_000, le=1_600_000, description="Size of what a plain agent returns, as JSON."
     )
     patch_chain: int = Field(
-        default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
+        default=64,
+        ge=0,
+        lt=2**32,
+        description="Differences stored in a row before a whole value again; 0 stores no differences.",
     )
 
     @property

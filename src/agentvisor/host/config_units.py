@@ -19,6 +19,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LONGEST = timedelta(days=3660)
 """Ten years, as of a thread's `ttl`. Temporal's own counts end at 292: beyond them every run would fail."""
 
+_LARGEST = 2**50
+"""A pebibyte: more than any disk of a host, and less than what 64 bits hold."""
+
 
 def parse_duration(value: object) -> timedelta:
     """'30m', '1h30m', '500ms', a number of seconds or a timedelta, ten years at most; `ValueError` otherwise."""
@@ -53,13 +56,19 @@ def parse_size(value: object) -> int:
         case bool():
             pass
         case int() if value >= 0:
-            return value
+            return _bytes(value)
         case str():
             if (found := _SIZE.fullmatch(value.strip())) and found[2] in _BYTES:
-                return int(float(found[1]) * _BYTES[found[2]])
+                return _bytes(int(float(found[1]) * _BYTES[found[2]]))
         case _:
             pass
     raise ValueError(f"{value!r} is no size: write 2MiB, 500KB, or a number of bytes")
+
+
+def _bytes(size: int) -> int:
+    if size > _LARGEST:
+        raise ValueError(f"this is too large: write {format_size(_LARGEST)} at most")
+    return size
 
 
 def format_duration(value: timedelta) -> str:
