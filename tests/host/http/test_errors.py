@@ -79,6 +79,15 @@ async def test_a_field_that_takes_several_kinds_of_values_says_what_would_do(
     assert not any(kind in detail for kind in ("[", "constrained", "TimeToLive"))
 
 
+async def test_a_parameter_that_does_not_exist_is_passed_over_and_a_value_that_none_can_have_is_not(
+    api: httpx.AsyncClient,
+) -> None:
+    assert (await api.get("/info", params={"of_a_proxy": "1"})).status_code == 200
+    refused = await api.get("/threads/t/runs", params={"limit": "many", "of_a_proxy": "1"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("limit: ")
+
+
 def test_what_does_not_answer_now_may_be_tried_again() -> None:
     response = error_response(Unavailable("Temporal does not answer"))
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
