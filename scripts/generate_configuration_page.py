@@ -34,10 +34,10 @@ http:
   port: 8091
 ```
 
-Units: a duration is `500ms`, `2s`, `30m`, `1h30m` or a number of seconds; bytes are `24KiB`, `2MB` or a number; a path
-is relative to the file. Secrets are shown nowhere: give them as variables, or in a file that only the host may read.
-As a variable, a list has commas, and a table is JSON, as in `AGENTVISOR_AGENTS='{"desk": "./desk.py:graph"}'`, which
-adds to the file's agents. An empty variable does not count.
+Units: a duration is `500ms`, `2s`, `30m`, `1h30m` or a number of seconds, ten years (`3660d`) at most; bytes are
+`24KiB`, `2MB` or a number; a path is relative to the file. Secrets are shown nowhere: give them as variables, or in a
+file that only the host may read. As a variable, a list has commas, and a table is JSON, as in
+`AGENTVISOR_AGENTS='{"desk": "./desk.py:graph"}'`, which adds to the file's agents. An empty variable does not count.
 
 ## An agent
 

@@ -35,6 +35,8 @@ pytestmark = pytest.mark.thorough
         ("threads list --limit many", "Invalid value for '--limit'"),
         ("runs list t extra", "extra"),
         ("threads delete t", "delete with --yes"),
+        ("encryption-key new --id a:b", "'a:b' is no id of a key"),
+        ("threads list --key schlüssel", "the key (--key, AGENTVISOR_API_KEY) holds characters"),
     ],
 )
 def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
@@ -51,6 +53,14 @@ def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
     assert printed.err.startswith("agentvisor: ")
     assert printed.out == ""
     assert code == 2
+
+
+def test_a_password_in_a_url_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        usage.run(app, "agentvisor", ["threads", "list", "--url", "http://ann:hunter2@127.0.0.1:9"])
+    said = capsys.readouterr().err
+    assert "no AgentVisor host answers at http://127.0.0.1:9 " in said
+    assert "hunter2" not in said
 
 
 async def test_nothing_that_is_typed_after_a_group_shows_what_there_is() -> None:

@@ -56,6 +56,7 @@ def test_a_host_that_was_not_there_is_looked_for_again() -> None:
 def test_limits_that_the_host_does_not_give_are_the_defaults() -> None:
     assert limits_of(AgentTask()) == Limits()
     assert limits_of(AgentTask(max_inline_value_bytes=9)).max_stored_bytes == 9
+    assert limits_of(AgentTask(patch_chain=0)).patch_chain == 0, "storage.patch_chain: 0 stores no differences"
 
 
 def test_the_own_thread_is_checked_like_any_other() -> None:

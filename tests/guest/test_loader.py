@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, text: str, error: str,
 
 def test_a_missing_attribute_lists_what_the_file_defines(tmp_path: Path) -> None:
     file = write(tmp_path, "b1.py", "import os\nclass State: pass\ndef agent(): pass\n")
-    with pytest.raises(CouldNotLoad, match="It has: State, agent"):
+    with pytest.raises(CouldNotLoad, match=r"\. It has: State, agent"):
         load(f"{file}:zzz", [])
 
 

@@ -135,6 +135,74 @@ def test_a_value_that_is_not_allowed_is_named_with_where_it_was_set(tmp_path: Pa
     assert "environment variable AGENTVISOR_HTTP_PORT" in message
 
 
+@pytest.mark.parametrize("span", [".inf", "99999999h", "9" * 30 + "h", "3661d", 10**30])
+def test_a_duration_beyond_ten_years_is_named_and_not_left_to_fail_in_temporal(tmp_path: Path, span: object) -> None:
+    said = refused(tmp_path, f"temporal:\n  run_timeout: {span}\n")
+    assert said.startswith("temporal.run_timeout: ")
+    assert "3660d" in said
+    assert load(tmp_path, {"temporal": {"run_timeout": "3660d"}}).temporal.run_timeout == timedelta(days=3660)
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("temporal.max_checkpoint_history", 2**31),
+        ("temporal.max_run_history", -(2**31) - 1),
+        ("storage.patch_chain", 2**32),
+        ("storage.max_value", "9" * 30),
+        ("http.max_body", "99999999999 GiB"),
+    ],
+)
+def test_a_number_that_no_record_can_hold_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    section, _, name = key.partition(".")
+    assert refused(tmp_path, {section: {name: value}}).startswith(f"{key}: ")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "temporal.run_timeout",
+        "temporal.thread_ttl",
+        "temporal.idle_heartbeat",
+        "temporal.session_idle_timeout",
+        "guest.heartbeat",
+        "guest.operation_timeout",
+        "store.default_ttl",
+    ],
+)
+def test_a_time_in_which_nothing_can_happen_is_refused(tmp_path: Path, key: str) -> None:
+    section, _, name = key.partition(".")
+    assert refused(tmp_path, {section: {name: 0}}).startswith(f"{key}: must be more than 0 seconds")
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999"])
+def test_an_address_of_temporal_has_a_port_that_there_is(tmp_path: Path, port: str) -> None:
+    said = refused(tmp_path, {"temporal": {"address": f"temporal.internal:{port}"}})
+    assert "is no address of Temporal" in said
+
+
+def test_true_is_no_number(tmp_path: Path) -> None:
+    assert refused(tmp_path, "http:\n  port: yes\n").startswith("http.port: must be a whole number, not true")
+    assert refused(tmp_path, {"guest": {"max_live_runs": True}}).startswith("guest.max_live_runs: ")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\tb", "x" * 129, ".", ".."])
+def test_a_name_that_no_url_could_carry_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    said = refused(tmp_path, {"agents": {name: "pack.module:agent"}})
+    assert "is no name of an agent: use 1 to 128 characters" in said
+
+
+def test_an_agent_that_is_no_table_is_told_what_to_write(tmp_path: Path) -> None:
+    assert refused(tmp_path, {"agents": {"desk": 5}}).startswith("agents.desk: write its entrypoint, ./file.py:name")
+
+
+@pytest.mark.parametrize("name, text", [("", "hunter2"), ("A=B", "hunter2"), ("A\0B", "hunter2"), ("A", "hunter2\0")])
+def test_a_variable_that_no_process_can_have_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    said = refused(tmp_path, {"agents": {"desk": {"entrypoint": "pack.module:agent", "env": {name: text}}}})
+    assert said.startswith("agents.desk.env: ")
+    assert "hunter2" not in said
+
+
 def test_a_memory_limit_into_which_no_agent_fits_is_refused(tmp_path: Path) -> None:
     says = refused(tmp_path, {"guest": {"memory_limit": 512}})
     assert "guest.memory_limit" in says

@@ -24,13 +24,20 @@ def new(
     import base64
     import os
 
+    from pydantic import ValidationError
+
+    from agentvisor.core.errors import InvalidInput
     from agentvisor.host.config_encryption import EncryptionKeyConfig
 
     text = base64.b64encode(os.urandom(32)).decode()
     if bare:
         typer.echo(text)
         return
-    name = EncryptionKeyConfig.model_validate({"id": id or datetime.now(UTC).strftime("%Y-%m-%d"), "key": text}).id
+    name = id or datetime.now(UTC).strftime("%Y-%m-%d")
+    try:
+        EncryptionKeyConfig.model_validate({"id": name, "key": text})
+    except ValidationError:  # whose words have the key's place among them
+        raise InvalidInput(f"{name!r} is no id of a key: use 1 to 32 of A-Z a-z 0-9 . _ -") from None
     typer.echo(f"The key; it is shown this once and kept nowhere:\n\n  {text}\n")
     typer.echo("Keep it where secrets are kept: what it encrypts cannot be read without it.")
     typer.echo("With it in a variable of each host's environment, agentvisor.yaml has:\n")

@@ -15,7 +15,7 @@ import httpx
 import typer
 
 from agentvisor.cli.facts import fields
-from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
+from agentvisor.core.errors import ERRORS, Internal, InvalidInput, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
 _PATIENCE = 60.0
@@ -273,6 +273,9 @@ def connected(url: str | None, key: str | None, *, seconds: float = 30) -> Gener
         url = _url_of(http.host, http.port)
         if key is None and http.operator_key is not None:
             key = http.operator_key.get_secret_value()
+    if key is not None and not (key.isascii() and key.isprintable()):
+        # Often the line end of the file that it was read from.
+        raise InvalidInput("the key (--key, AGENTVISOR_API_KEY) holds characters that no header can carry")
     base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
     headers = {"x-api-key": key} if key else {}
     try:
@@ -282,7 +285,7 @@ def connected(url: str | None, key: str | None, *, seconds: float = 30) -> Gener
     except (httpx.InvalidURL, ValueError) as error:
         raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
     with client:
-        yield Host(client, base)
+        yield Host(client, str(client.base_url.copy_with(userinfo=b"")).rstrip("/"))
 
 
 def _url_of(address: str, port: int) -> str:

@@ -112,7 +112,7 @@ def limits_of(task: AgentTask) -> Limits:
     """The limits that the host gave with the task; where it gave none, the defaults."""
     default = Limits()
     return Limits(
-        patch_chain=task.patch_chain or default.patch_chain,
+        patch_chain=task.patch_chain if task.HasField("patch_chain") else default.patch_chain,
         max_value_bytes=task.max_value_bytes or default.max_value_bytes,
         max_stored_bytes=task.max_inline_value_bytes or default.max_stored_bytes,
     )

@@ -114,6 +114,6 @@ def _attribute(module: ModuleType, path: str, target: str) -> object:
             near = difflib.get_close_matches(path, public, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             listed = ", ".join(sorted(set(defined or public))[:20]) or "nothing"
-            raise CouldNotLoad("AttributeError", f"{target} has no {path!r}{hint} It has: {listed}")
+            raise CouldNotLoad("AttributeError", f"{target} has no {path!r}{hint}. It has: {listed}")
         found = getattr(found, name)
     return found

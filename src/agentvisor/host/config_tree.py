@@ -3,9 +3,9 @@
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from agentvisor.host.config_auth import is_loopback
 from agentvisor.host.config_deployment import DeploymentConfig
@@ -14,9 +14,20 @@ from agentvisor.host.config_http import HttpConfig, TcpPort
 from agentvisor.host.config_section import Section
 from agentvisor.host.config_telemetry import LogConfig, TelemetryConfig
 from agentvisor.host.config_temporal_tls import TemporalTlsConfig
-from agentvisor.host.config_units import KIB, MIB, Duration, Size
+from agentvisor.host.config_units import KIB, MIB, Duration, LastingDuration, Size
 
-AgentName = Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")]
+
+def _carried_by_a_url(name: str) -> str:
+    # Clients take "." and ".." out of a path, so that nobody could ask for such an agent.
+    if name in (".", "..") or not re.fullmatch(r"[^/\x00-\x1f\x7f]{1,128}", name):
+        raise ValueError(
+            f"{name[:80]!r} is no name of an agent: use 1 to 128 characters, no slash and no control character, "
+            "and not . or .."
+        )
+    return name
+
+
+AgentName = Annotated[str, AfterValidator(_carried_by_a_url)]
 
 
 class AgentConfig(Section):
@@ -44,7 +55,19 @@ class AgentConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _entrypoint_alone(cls, value: object) -> object:
-        return {"entrypoint": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"entrypoint": value}
+        if not isinstance(value, dict | AgentConfig):
+            raise ValueError("write its entrypoint, ./file.py:name or package.module:name, or a table with one")
+        return cast("object", value)
+
+    @field_validator("env")
+    @classmethod
+    def _an_environment(cls, env: dict[str, str]) -> dict[str, str]:
+        for name, text in env.items():
+            if not name or "=" in name or "\0" in name + text:
+                raise ValueError(f"no process can have the variable {name!r}: no = in its name, and NUL nowhere")
+        return env
 
     @field_validator("entrypoint")
     @classmethod
@@ -105,9 +128,12 @@ class TemporalConfig(Section):
         default="agentvisor", min_length=1, description="Task queue of this deployment; one for each set of agents."
     )
     max_checkpoint_history: int = Field(
-        default=100, description="Checkpoints kept for each namespace of a thread; 0 or less keeps all."
+        default=100,
+        ge=-(2**31),
+        lt=2**31,
+        description="Checkpoints kept for each namespace of a thread; 0 or less keeps all.",
     )
-    thread_ttl: Duration | None = Field(
+    thread_ttl: LastingDuration | None = Field(
         default=None,
         description="How long a thread lives after its last use whose creator does not say; none: until it is deleted.",
     )
@@ -118,15 +144,20 @@ class TemporalConfig(Section):
         default=timedelta(minutes=1),
         description="How long a run without a thread is there after its end, where no host was left to delete it.",
     )
-    max_run_history: int = Field(default=100, description="Finished runs kept for each thread; 0 or less keeps all.")
+    max_run_history: int = Field(
+        default=100,
+        ge=-(2**31),
+        lt=2**31,
+        description="Finished runs kept for each thread; 0 or less keeps all.",
+    )
     pending_writes_enabled: bool = Field(
         default=True, description="Keep the writes of finished tasks of an unfinished super-step; pinned at creation."
     )
-    run_timeout: Duration = Field(default=timedelta(minutes=30), description="Time budget of one run.")
+    run_timeout: LastingDuration = Field(default=timedelta(minutes=30), description="Time budget of one run.")
     heartbeat_timeout: Duration = Field(
         default=timedelta(seconds=10), description="Silence after which a host is given up and its runs restart."
     )
-    idle_heartbeat: Duration = Field(
+    idle_heartbeat: LastingDuration = Field(
         default=timedelta(seconds=1), description="Heartbeat of a quiet run; bounds how soon a cancel is seen."
     )
     fold_threshold: Size = Field(
@@ -151,7 +182,7 @@ class TemporalConfig(Section):
         description="What runs have, when `agentvisor serve` is told to stop, to come to a point where they can be "
         "given to another host; forced after it, or by a second signal. `agentvisor dev` stops at once.",
     )
-    session_idle_timeout: Duration = Field(
+    session_idle_timeout: LastingDuration = Field(
         default=timedelta(seconds=10), description="Silence that ends the session of a client outside any run."
     )
     run_restart: RunRestartConfig = Field(default_factory=RunRestartConfig, description="Automatic restarts.")
@@ -165,7 +196,8 @@ class TemporalConfig(Section):
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, address: str | None) -> str | None:
-        if address is not None and not re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}", address):
+        form = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}"
+        if address is not None and not (re.fullmatch(form, address) and 0 < int(address.rpartition(":")[2]) <= 65535):
             raise ValueError(f"{address!r} is no address of Temporal: write host:port, without a scheme")
         return address
 
@@ -197,7 +229,7 @@ class GuestConfig(Section):
     )
     sandbox: Literal["process"] = Field(default="process", description="What stands between an agent and the host.")
     max_live_runs: int = Field(default=32, ge=1, description="Runs alive on this host at a time.")
-    heartbeat: Duration = Field(default=timedelta(seconds=1), description="Heartbeat between guest and host.")
+    heartbeat: LastingDuration = Field(default=timedelta(seconds=1), description="Heartbeat between guest and host.")
     stop_grace: Duration = Field(
         default=timedelta(seconds=2), description="From asking an agent process to stop to killing it."
     )
@@ -208,7 +240,7 @@ class GuestConfig(Section):
     max_idle_guests: int = Field(
         default=8, ge=1, description="Guests of owners with nothing to do that are kept; past it, the longest idle end."
     )
-    operation_timeout: Duration = Field(
+    operation_timeout: LastingDuration = Field(
         default=timedelta(seconds=60),
         description="Time budget of what an agent's code does without running: an update of a thread's state, a "
         "description of its graph.",
@@ -270,7 +302,10 @@ class StorageConfig(Section):
         default=1_500_000, le=1_600_000, description="Size of what a plain agent returns, as JSON."
     )
     patch_chain: int = Field(
-        default=64, ge=0, description="Differences stored in a row before a whole value again; 0 stores no differences."
+        default=64,
+        ge=0,
+        lt=2**32,
+        description="Differences stored in a row before a whole value again; 0 stores no differences.",
     )
 
     @property
@@ -282,7 +317,7 @@ class StorageConfig(Section):
 class StoreConfig(Section):
     """The store of items beside threads (docs/store.md)."""
 
-    default_ttl: Duration | None = Field(
+    default_ttl: LastingDuration | None = Field(
         default=None, description="How long an item lives whose writer does not say; none: until it is deleted."
     )
     refresh_on_read: bool = Field(

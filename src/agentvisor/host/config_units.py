@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -16,26 +16,38 @@ _DURATION = re.compile(rf"(?:{_DURATION_PART}\s*)+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
+_LONGEST = timedelta(days=3660)
+"""Ten years, as of a thread's `ttl`. Temporal's own counts end at 292: beyond them every run would fail."""
+
+_LARGEST = 2**50
+"""A pebibyte: more than any disk of a host, and less than what 64 bits hold."""
+
 
 def parse_duration(value: object) -> timedelta:
-    """'30m', '1h30m', '500ms', a number of seconds or a timedelta; `ValueError` otherwise."""
+    """'30m', '1h30m', '500ms', a number of seconds or a timedelta, ten years at most; `ValueError` otherwise."""
     match value:
         case timedelta():
             return value
         case bool():
             pass
         case int() | float() if value >= 0:
-            return timedelta(seconds=value)
+            return _span(value)
         case str():
             text = value.strip()
             if _NUMBER.fullmatch(text):
-                return timedelta(seconds=float(text))
+                return _span(float(text))
             if _DURATION.fullmatch(text):
                 parts = re.findall(_DURATION_PART, text)
-                return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+                return _span(sum(float(number) * _SECONDS[unit] for number, unit in parts))
         case _:
             pass
     raise ValueError(f"{value!r} is no duration: write 30m, 2s, 500ms, 1h30m, or a number of seconds")
+
+
+def _span(seconds: float) -> timedelta:
+    if seconds > _LONGEST.total_seconds():
+        raise ValueError(f"this is too long: write {format_duration(_LONGEST)} (ten years) at most")
+    return timedelta(seconds=seconds)
 
 
 def parse_size(value: object) -> int:
@@ -44,13 +56,19 @@ def parse_size(value: object) -> int:
         case bool():
             pass
         case int() if value >= 0:
-            return value
+            return _bytes(value)
         case str():
             if (found := _SIZE.fullmatch(value.strip())) and found[2] in _BYTES:
-                return int(float(found[1]) * _BYTES[found[2]])
+                return _bytes(int(float(found[1]) * _BYTES[found[2]]))
         case _:
             pass
     raise ValueError(f"{value!r} is no size: write 2MiB, 500KB, or a number of bytes")
+
+
+def _bytes(size: int) -> int:
+    if size > _LARGEST:
+        raise ValueError(f"this is too large: write {format_size(_LARGEST)} at most")
+    return size
 
 
 def format_duration(value: timedelta) -> str:
@@ -70,8 +88,17 @@ def format_size(value: int) -> str:
     return str(value)
 
 
+def _lasting(value: timedelta) -> timedelta:
+    if not value:
+        raise ValueError("must be more than 0 seconds")
+    return value
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 """A span of time, not negative."""
+
+LastingDuration = Annotated[Duration, AfterValidator(_lasting)]
+"""A span of time in which something can happen."""
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 """A number of bytes, not negative."""

@@ -1,6 +1,7 @@
 """Without a key, only this machine's programs and pages get in; with one, whoever has it."""
 
 import json
+import logging
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,12 @@ async def test_where_tokens_cannot_be_checked_nobody_gets_in(tmp_path: Path) -> 
     ],
 )
 async def test_a_websocket_opens_for_those_who_may_call(
-    tmp_path: Path, settings: dict[str, str], headers: dict[str, str], *, opens: bool
+    tmp_path: Path,
+    settings: dict[str, str],
+    headers: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+    *,
+    opens: bool,
 ) -> None:
     """A browser asks nobody before it opens one, so that the host looks at the page itself."""
     config = config_in(tmp_path, http__port=free_ports(1)[0], **settings)
@@ -165,6 +171,8 @@ async def test_a_websocket_opens_for_those_who_may_call(
     assert response.status_code == (401 if "op" not in headers.values() and settings else 403)
     assert response.body is not None
     assert json.loads(response.body)["code"] in ("unauthenticated", "permission_refused")
+    # A stranger is not to fill the log with errors: who is refused is counted, and told in one line in ten seconds.
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
 async def test_a_server_that_cannot_say_why_closes_the_websocket_all_the_same(tmp_path: Path) -> None:

@@ -56,6 +56,38 @@ async def test_a_request_that_fails_at_the_door_says_why(
     assert body["detail"] == body["message"] != ""
 
 
+@pytest.mark.parametrize(
+    "path, body, says",
+    [
+        ("/threads", {"ttl": 0}, "ttl: Input should be a JSON object, or Input should be greater than 0"),
+        ("/threads", {"ttl": {"ttl": 1, "strategy": "x"}}, "ttl.strategy: Input should be 'delete' or 'keep_latest'; "),
+        ("/threads/t/history", {"before": 5}, "before: Input should be a valid string, or Input should be a JSON obj"),
+        ("/threads/t/state", {"values": 5}, "values: Input should be a JSON object, or Input should be a valid list"),
+        ("/threads/t/runs", {"interrupt_before": "a"}, "interrupt_before: Input should be a valid list, or Input sho"),
+        ("/threads/t/runs", {"command": 5}, "assistant_id: Field required; command: Input should be a JSON object"),
+        ("/threads/prune", {"thread_ids": [5]}, "thread_ids.0: Input should be a valid string"),
+        ("/runs/batch", [None], "0: Input should be a JSON object"),
+    ],
+)
+async def test_a_field_that_takes_several_kinds_of_values_says_what_would_do(
+    api: httpx.AsyncClient, path: str, body: object, says: str
+) -> None:
+    response = await api.post(path, json=body)
+    assert response.status_code == 422
+    detail = response.json()["detail"]
+    assert says in detail
+    assert not any(kind in detail for kind in ("[", "constrained", "TimeToLive"))
+
+
+async def test_a_parameter_that_does_not_exist_is_passed_over_and_a_value_that_none_can_have_is_not(
+    api: httpx.AsyncClient,
+) -> None:
+    assert (await api.get("/info", params={"of_a_proxy": "1"})).status_code == 200
+    refused = await api.get("/threads/t/runs", params={"limit": "many", "of_a_proxy": "1"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("limit: ")
+
+
 def test_what_does_not_answer_now_may_be_tried_again() -> None:
     response = error_response(Unavailable("Temporal does not answer"))
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")

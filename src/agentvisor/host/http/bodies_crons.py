@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agentvisor.core.errors import InvalidInput
 from agentvisor.host.http.paths import ThreadInPath
@@ -27,12 +27,23 @@ _OF_ONE_RUN = (
 _CLOCK = ("schedule", "timezone", "end_time", "enabled", "on_run_completed")
 
 
+def _in_utc(time: datetime) -> datetime:
+    """The same moment; one without a zone is of UTC."""
+    try:
+        return time.astimezone(UTC) if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    except OverflowError:  # 9999-12-31 west of Greenwich
+        raise ValueError("no year of this calendar has it in UTC: write a time of the years 1 to 9999") from None
+
+
+_Moment = Annotated[datetime, AfterValidator(_in_utc)]
+
+
 class CronCreate(RunCreate):
     """A cron: a run, and when it is due."""
 
     schedule: str = Field(description="Five fields of cron: minute, hour, day of month, month, day of week.")
     timezone: str | None = Field(default=None, description="A name of the IANA database; UTC when left out.")
-    end_time: datetime | None = Field(default=None, description="After which it is due no more; UTC if it says none.")
+    end_time: _Moment | None = Field(default=None, description="After which it is due no more; UTC if it says none.")
     enabled: bool = True
     on_run_completed: OnRunCompleted | None = Field(
         default=None, description="Of a cron without a thread: what becomes of the thread of each run."
@@ -45,7 +56,7 @@ class CronPatch(RunCreate):
     assistant_id: str = ""
     schedule: str | None = None
     timezone: str | None = None
-    end_time: datetime | None = Field(default=None, description="null: it has no end any more.")
+    end_time: _Moment | None = Field(default=None, description="null: it has no end any more.")
     enabled: bool | None = None
     on_run_completed: OnRunCompleted | None = None
 
@@ -90,6 +101,4 @@ def run_of(payload: JsonObject) -> RunCreate:
 
 def at_ms(time: datetime | None) -> int | None:
     """A time that a caller has given."""
-    if time is None:
-        return None
-    return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    return None if time is None else int(time.timestamp() * 1000)

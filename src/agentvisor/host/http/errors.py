@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -74,6 +75,8 @@ _CODES = {
 
 _NO_OBJECT = ("missing", "dict_type", "model_type", "model_attributes_type")
 """What pydantic says of a body that is empty, null, a list or a text."""
+_KIND = re.compile(r"str|int|float|bool|[A-Z]\w*|[a-z]+(-[a-z]+)+|\w+\[.*\]")
+"""What pydantic puts behind a field's name for one of the kinds of values that it takes: `TimeToLive`, `list[str]`."""
 
 
 def error_response(error: AgentVisorError) -> JsonResponse:
@@ -134,16 +137,25 @@ def install(app: FastAPI) -> None:
 
 
 def _problems(errors: Sequence[object]) -> str:
-    return "; ".join(_problem(cast("Mapping[str, object]", one)) for one in errors)
+    """`input: Field required`, by fields; what would do for one that takes several kinds of values, with or between."""
+    fields: dict[str, list[str]] = {}
+    for one in errors:
+        where, text = _problem(cast("Mapping[str, object]", one))
+        fields.setdefault(where, []).append(text)
+    return "; ".join(
+        f"{where}: {', or '.join(dict.fromkeys(texts))}" if where else ", or ".join(texts)
+        for where, texts in fields.items()
+    )
 
 
-def _problem(error: Mapping[str, object]) -> str:
-    """`input: Field required`: the field as the caller wrote it, and what is wrong with it."""
+def _problem(error: Mapping[str, object]) -> tuple[str, str]:
+    """The field as the caller wrote it, and what is wrong with it."""
     _, *names = cast("tuple[str | int, ...]", error["loc"])
-    where = ".".join(map(str, names))
     text = str(error["msg"]).removeprefix("Value error, ")
     if not names and error["type"] in _NO_OBJECT:
-        return "the body must be a JSON object"
+        return "", "the body must be a JSON object"
     if error["type"] == "extra_forbidden":
         text = "unknown field"
-    return f"{where}: {text}" if where else text
+    elif error["type"] in _NO_OBJECT[1:]:
+        text = "Input should be a JSON object"
+    return ".".join(str(one) for one in names if not _KIND.fullmatch(str(one))), text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -17,6 +18,11 @@ from agentvisor.host.http.connections import protocol_of
 
 _STOP_SECONDS = 1
 """For requests that are under way; a stream is cut, so that its reader sees that it is not at its end."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not what uvicorn takes for a fault of the app: that it refused a WebSocket with a response (errors.refuse)."""
+    return record.msg != "ASGI callable returned without completing handshake."
 
 
 class _Server(uvicorn.Server):
@@ -46,6 +52,7 @@ async def serving(app: ASGIApp, http: HttpConfig) -> AsyncGenerator[None]:
         h11_max_incomplete_event_size=incomplete,
         ws_max_size=http.max_body,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(settings)
     task = asyncio.create_task(_serve(server, host, port), name="http")
     while not server.started:

@@ -589,6 +589,7 @@ class AgentTask(_message.Message):
     max_value_bytes: _builtins.int
     max_inline_value_bytes: _builtins.int
     patch_chain: _builtins.int
+    """0: no differences are stored."""
     deadline_ms: _builtins.int
     """When the attempt's time budget is used up, by the host's clock."""
     forgets: _builtins.bool
@@ -617,17 +618,19 @@ class AgentTask(_message.Message):
         search_path: _abc.Iterable[_builtins.str] | None = ...,
         max_value_bytes: _builtins.int = ...,
         max_inline_value_bytes: _builtins.int = ...,
-        patch_chain: _builtins.int = ...,
+        patch_chain: _builtins.int | None = ...,
         deadline_ms: _builtins.int = ...,
         forgets: _builtins.bool = ...,
         noted: _builtins.bool = ...,
         description: Global___Description | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_patch_chain", b"_patch_chain", "description", b"description", "patch_chain", b"patch_chain", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deadline_ms", b"deadline_ms", "description", b"description", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "noted", b"noted", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_patch_chain", b"_patch_chain", "attempt", b"attempt", "deadline_ms", b"deadline_ms", "description", b"description", "entrypoint", b"entrypoint", "forgets", b"forgets", "framework", b"framework", "max_inline_value_bytes", b"max_inline_value_bytes", "max_value_bytes", b"max_value_bytes", "noted", b"noted", "patch_chain", b"patch_chain", "run_id", b"run_id", "search_path", b"search_path", "spec", b"spec", "thread_id", b"thread_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__patch_chain: _TypeAlias = _typing.Literal["patch_chain"]  # noqa: Y015
+    _WhichOneofArgType__patch_chain: _TypeAlias = _typing.Literal["_patch_chain", b"_patch_chain"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__patch_chain) -> _WhichOneofReturnType__patch_chain | None: ...
 
 Global___AgentTask: _TypeAlias = AgentTask  # noqa: Y015
 
