@@ -63,6 +63,29 @@ async def test_the_last_two_checkpoints_differ_by_what_the_last_step_did(agentvi
     assert (missing.code, "threads history" in missing.err) == (3, True)
 
 
+async def test_what_only_a_subgraph_did_is_named_and_shown_by_its_namespace(agentvisor: Command, host: Host) -> None:
+    named = unique()
+    await agentvisor("run", "nested", "--input", '{"count": 1}', "--thread", named)
+    shown = (await agentvisor("threads", "diff", named)).out.splitlines()
+    (hint,) = [line for line in shown if line.startswith("@@ subgraph child:")]
+    namespace = hint.split()[2]
+    assert shown[-1] == f"  agentvisor threads diff {named} --namespace '{namespace}'"
+    assert not [line for line in shown if "worked" in line]
+    below = (await agentvisor("threads", "diff", named, "--namespace", namespace)).out.splitlines()
+    assert '+  "worked"' in below
+
+    states = printed(await agentvisor("threads", "history", named, "--namespace", namespace, "--json"))
+    newest, parent = [one["checkpoint_id"] for one in states][:2]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    for ids in ([newest], [parent, newest]):
+        assert (await agentvisor("threads", "diff", named, *ids, "--namespace", namespace)).out.splitlines() == below
+    assert namespace in (await agentvisor("threads", "history", named)).out
+    assert await completed(host, f"agentvisor threads diff {named} --namespace ") == [namespace]
+    missing = await agentvisor("threads", "diff", named, "--namespace", "child:never")
+    assert (missing.code, f"threads history {named}" in missing.err) == (3, True)
+    stray = await agentvisor("threads", "diff", named, newest)
+    assert (stray.code, "has no checkpoint" in stray.err) == (3, True)
+
+
 async def test_a_copy_prints_its_id_and_several_threads_are_deleted(agentvisor: Command, paused: str) -> None:
     copied = (await agentvisor("threads", "copy", paused)).out.strip()
     assert printed(await agentvisor("interrupts", "list", "--thread", copied, "--json"))

@@ -196,7 +196,7 @@ def test_a_difference_names_what_came_went_and_changed() -> None:
 
 def test_no_difference_is_said() -> None:
     same = state({"a": 1}, 1)
-    assert [*Difference(same, same).lines()][-1] == "nothing changed"  # pyright: ignore[reportArgumentType]
+    assert [*Difference(same, same).lines()][-1] == "nothing changed in this graph itself"  # pyright: ignore[reportArgumentType]
     assert [*Difference({}, same).lines()][:3] == ["--- (nothing)", "+++ c1  step 1  t", "@@ a added @@"]  # pyright: ignore[reportArgumentType]
 
 

@@ -9,6 +9,7 @@ import typer
 
 from agentvisor.cli.facts import objects, text, thread_path
 from agentvisor.cli.http import Host, connected
+from agentvisor.cli.states import called
 
 _SECONDS = 1.0
 """What a person who has pressed Tab waits at most for one answer."""
@@ -38,6 +39,18 @@ def interrupts(ctx: typer.Context, incomplete: str) -> list[str]:
 def checkpoints(ctx: typer.Context, incomplete: str) -> list[str]:
     """Checkpoints of the thread that was named before, the newest first."""
     return _of_thread(ctx, incomplete, "history?limit=100", "checkpoint_id")
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Subgraphs of the thread that was named before, as its history has them."""
+    thread = ctx.params.get("thread_id")
+    if not isinstance(thread, str):
+        return []
+
+    def ask(host: Host) -> list[str]:
+        return called(*objects(host.get(f"{thread_path(thread)}/history?limit={_MOST}")))
+
+    return _quietly(ctx, incomplete, ask)
 
 
 def agents(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -9,10 +9,11 @@ import typer
 
 from agentvisor.cli import threads_diff, threads_file, threads_move
 from agentvisor.cli.exits import told
-from agentvisor.cli.facts import objects, text, thread_path, time
+from agentvisor.cli.facts import fields, objects, text, thread_path, time
 from agentvisor.cli.http import Key, Url, connected
-from agentvisor.cli.options import AsJson, Limit, ThreadId
+from agentvisor.cli.options import AsJson, InNamespace, Limit, ThreadId
 from agentvisor.cli.show import as_json, cut, print_json, print_table
+from agentvisor.cli.states import newest
 from agentvisor.host.render_typed import Json
 
 app = typer.Typer(help="Threads: what they hold, and taking them elsewhere.", no_args_is_help=True)
@@ -84,6 +85,7 @@ def show_thread(
 def show_history(
     thread_id: ThreadId,
     *,
+    namespace: InNamespace = "",
     limit: Limit = 20,
     url: Url = None,
     key: Key = None,
@@ -94,11 +96,11 @@ def show_history(
     Example: agentvisor threads history order-7 --limit 5
     """
     with connected(url, key) as host:
-        states = host.get(f"{thread_path(thread_id)}/history", limit=limit)
+        states = newest(host, thread_id, namespace, limit)
     if json:
-        print_json(states)
+        print_json(list[Json](states))
         return
-    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in objects(states)])
+    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in states])
 
 
 app.command("diff")(told(threads_diff.diff))
@@ -116,8 +118,14 @@ def _checkpoint(state: Mapping[str, Json]) -> Sequence[str]:
         time(state, "created_at"),
         str(step),
         ", ".join(map(str, upcoming)) if isinstance(upcoming, list) else "",
-        ", ".join(f"{one.get('name')} {threads_diff.standing(one)}" for one in objects(state.get("tasks"))),
+        ", ".join(map(_task, objects(state.get("tasks")))),
     )
+
+
+def _task(task: Mapping[str, Json]) -> str:
+    """With the namespace of its subgraph, where it calls one."""
+    below = text(fields(task.get("checkpoint")), "checkpoint_ns")
+    return f"{task.get('name')} {threads_diff.standing(task)}{f' ({below})' if below else ''}"
 
 
 def _attempts(runs: Sequence[Mapping[str, Json]]) -> Sequence[Sequence[str]]:

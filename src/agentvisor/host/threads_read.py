@@ -120,7 +120,7 @@ class ThreadReader:
         return thread_from_message(whole)
 
     async def _one_by_one(self, thread_id: ThreadId, named: list[str], revision: int) -> list[run_pb2.Run] | None:
-        """Whole runs of a worker that is older than the question for every one; `Unavailable` where some are missing."""
+        """Whole runs of a worker older than the question for every one; `Unavailable` where some are missing."""
         storage = thread_pb2.ReadStorageReply.FromString(
             await self._query(thread_id, "read_storage", thread_pb2.ReadStorage().SerializeToString())
         )
