@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,6 +54,19 @@ def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
     assert printed.err.startswith("agentvisor: ")
     assert printed.out == ""
     assert code == 2
+
+
+@pytest.mark.parametrize("typed", ["config", "config --json", "--help", "threads --help"])
+def test_who_reads_only_the_beginning_causes_no_failure(typed: str) -> None:
+    """As `| head -1` does under `set -o pipefail`."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        command = [sys.executable, "-m", "agentvisor.cli.main", *typed.split()]
+        ended = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writes)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 async def test_nothing_that_is_typed_after_a_group_shows_what_there_is() -> None:
