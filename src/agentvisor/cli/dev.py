@@ -23,8 +23,8 @@ TemporalAddress = Annotated[
     str | None,
     typer.Option(
         "--temporal-address",
-        metavar="HOST:PORT",
-        help="Of Temporal. Default: as temporal.address, TEMPORAL_ADDRESS or a profile says, else localhost:7233.",
+        help="host:port of Temporal. Default: as temporal.address, TEMPORAL_ADDRESS or a profile says, "
+        "else localhost:7233.",
     ),
 ]
 
@@ -45,9 +45,7 @@ def dev(
     ] = None,
     temporal_address: Annotated[
         str | None,
-        typer.Option(
-            "--temporal-address", metavar="HOST:PORT", help="Of a Temporal that runs already. Default: start one."
-        ),
+        typer.Option("--temporal-address", help="host:port of a Temporal that runs already. Default: start one."),
     ] = None,
     no_reload: Annotated[bool, typer.Option("--no-reload", help="Do not reload agents whose files change.")] = False,
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, cast
 import httpx
 import typer
 
-from agentvisor.cli.facts import fields
+from agentvisor.cli.facts import fields, objects
 from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
@@ -22,6 +22,8 @@ _PATIENCE = 60.0
 """Seconds that a run's stream may be out of reach: a host that restarts takes the run up again."""
 _ALL = "all"
 """What no host gives an event as its id: all events are asked for."""
+_PAGE = 200
+"""Threads of one answer: each is read, and an answer must come in time."""
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
@@ -52,6 +54,15 @@ class StreamedEvent:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of what a search finds."""
+
+    found: list[dict[str, Json]]
+    more: bool
+    """Whether the host has others behind them."""
+
+
 class Host:
     """A running host."""
 
@@ -77,6 +88,19 @@ class Host:
             following = response.headers.get("x-pagination-next")
             if following is None:
                 return
+
+    def searched(self, path: str, body: dict[str, Json], most: int | None) -> Iterator[Page]:
+        """What a search finds, `most` at most (None: all), in pages as they are asked for."""
+        offset = 0
+        while True:
+            limit = _PAGE if most is None else min(_PAGE, most - offset)
+            response = self._answered("POST", path, {**body, "limit": limit, "offset": offset}, {})
+            following = response.headers.get("x-pagination-next", "")
+            more = following.isdecimal() and int(following) > offset
+            yield Page(objects(self._json(response)), more)
+            if not more or (most is not None and int(following) >= most):
+                return
+            offset = int(following)
 
     def _request(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> Json:
         response = self._answered(method, path, body, query)

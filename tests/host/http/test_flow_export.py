@@ -95,7 +95,7 @@ class place:  # noqa: N801 - a context manager
         self._values = folder / "values" if storage else None
         limits = {"url": f"file://{self._values}", "max_inline_value": 20_000} if storage else {}
         http = {"port": free_ports(1)[0], **settings.pop("http", {})}
-        queue = {"task_queue": f"export-{uuid4().hex[:8]}", **settings.pop("temporal", {})}
+        queue = {"task_queue": f"export-{uuid4().hex[:8]}", **settings.pop("keeping", {})}
         storage_ = {**limits, **settings.pop("limits", {})}
         given = {"agents": AGENTS, "http": http, "temporal": queue, "storage": storage_, **settings}
         (folder / "agentvisor.yaml").write_text(yaml.safe_dump(given))
@@ -249,7 +249,7 @@ async def test_every_run_comes_along_however_many_there_are(
     last = (await home.run_in_background(thread, "asking", input={"count": 1}))["run_id"]
     await home.get(f"/threads/{thread}/runs/{last}/join")
     everyone = [last, *(f"run-{number}" for number in reversed(range(many)))]
-    async with place(tmp_path, other_temporal.address, storage=False, temporal={"max_run_history": 0}) as there:
+    async with place(tmp_path, other_temporal.address, storage=False, keeping={"max_run_history": 0}) as there:
         await there.imported(with_many_runs(await home.export(thread), many))
         again = await there.export(thread)
         assert len(again) > 300_000
