@@ -283,6 +283,8 @@ async def test_ids_are_completed_by_asking_the_host(agentvisor: Command, host: H
     (run,) = printed(await agentvisor("runs", "list", paused, "--json"))  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
     assert await completed(host, f"agentvisor runs show {paused} ") == [run["run_id"]]
     assert await completed(host, "agentvisor agents show asking_") == ["asking_at_a_gate"]
+    (asked,) = printed(await agentvisor("interrupts", "--thread", paused, "--json"))  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    assert await completed(host, f"agentvisor interrupts answer {paused} --id ") == [asked["id"]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
