@@ -181,6 +181,11 @@ def test_in_a_pipe_no_cell_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines == ["id      value", "i       " + "v" * 5000, "longer"]
 
 
+def test_columns_stand_under_each_other_whatever_script_they_are_in(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("id", "value"), [("漢字", "wide"), ("é", "narrow")])
+    assert capsys.readouterr().out.splitlines() == ["id    value", "漢字  wide", "é     narrow"]
+
+
 def state(values: object, step: int, **more: object) -> dict[str, object]:
     return {
         "checkpoint_id": f"c{step}",

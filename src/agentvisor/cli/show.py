@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -58,9 +59,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table that fits a terminal; in a pipe each row is a line, and nothing is cut."""
     cells = [[cell(one) for one in row] for row in rows]
     if not is_seen():
-        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
         for row in (columns, *cells):
-            print("  ".join(one.ljust(width) for one, width in zip(row, widths, strict=True)).rstrip())
+            padded = (one + " " * (width - cell_len(one)) for one, width in zip(row, widths, strict=True))
+            print("  ".join(padded).rstrip())
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
