@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import get_args
 
 import pytest
 from tests.cli.conftest import run_command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from agentvisor.cli import exits, usage
+from agentvisor.cli import exits, options, usage
 from agentvisor.cli.asking import answer_of
 from agentvisor.cli.commands import app
 from agentvisor.cli.http import StreamedEvent
@@ -23,6 +24,8 @@ from agentvisor.cli.show import EventPrinter, as_json, cell, print_table
 from agentvisor.cli.threads import _waiting
 from agentvisor.cli.threads_diff import Difference
 from agentvisor.core.errors import InvalidInput
+from agentvisor.core.thread import ThreadStatus
+from agentvisor.host.http import runs
 
 pytestmark = pytest.mark.thorough
 
@@ -37,6 +40,15 @@ pytestmark = pytest.mark.thorough
         ("threads show", "Missing argument 'THREAD'"),
         ("threads list --limit many", "Invalid value for '--limit'"),
         ("runs list t extra", "extra"),
+        ("threads list --status waiting", "'waiting' is not one of 'idle', 'busy', 'interrupted', 'error'"),
+        ("runs list t --status done", "'done' is not one of 'pending'"),
+        ("threads list --url nonsense://x", "is no URL of a host: write it as http://127.0.0.1:8090"),
+        ("threads list --url http://127.0.0.1:99999", "is no URL of a host"),
+        ("threads list --url http://[::1", "is no URL of a host"),
+        ("threads list --url=", "is no URL of a host"),
+        ("threads list --key ключ", "the key has characters that no key has"),
+        ("threads list --key key\\r", "the key has characters that no key has"),
+        ("run a --input @/dev/null", "--input: /dev/null is no JSON text"),
         ("threads delete t", "delete with --yes"),
     ],
 )
@@ -45,7 +57,7 @@ def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     try:
-        code: object = usage.run(app, "agentvisor", typed.split())
+        code: object = usage.run(app, "agentvisor", [one.replace("\\r", "\r") for one in typed.split()])
     except SystemExit as ended:
         code = ended.code
     printed = capsys.readouterr()
@@ -67,6 +79,20 @@ def test_who_reads_only_the_beginning_causes_no_failure(typed: str) -> None:
     finally:
         os.close(writes)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_status_can_be_asked_for_if_the_routes_know_it() -> None:
+    assert {*options.RunStatusName} == {*get_args(runs.RunStatusName)}
+    assert {*options.ThreadStatusName} == {one.value for one in ThreadStatus}
+
+
+def test_a_proxy_that_is_none_is_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "nonsense://proxy")
+    assert ended_by("threads", "list", "--url", "http://host.invalid") == 2
+    assert "HTTP_PROXY" in capsys.readouterr().err
 
 
 async def test_nothing_that_is_typed_after_a_group_shows_what_there_is() -> None:

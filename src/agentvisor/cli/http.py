@@ -15,7 +15,7 @@ import httpx
 import typer
 
 from agentvisor.cli.facts import fields, objects
-from agentvisor.core.errors import ERRORS, Internal, PermissionRefused, Unavailable
+from agentvisor.core.errors import ERRORS, Internal, InvalidInput, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
 _PATIENCE = 60.0
@@ -297,16 +297,40 @@ def connected(url: str | None, key: str | None, *, seconds: float = 30) -> Gener
         url = _url_of(http.host, http.port)
         if key is None and http.operator_key is not None:
             key = http.operator_key.get_secret_value()
-    base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
-    headers = {"x-api-key": key} if key else {}
+    base = _checked(url)
+    headers = {"x-api-key": _sendable(key)} if key else {}
+    # A proxy is for other machines, never for this one.
+    nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
     try:
-        # A proxy is for other machines, never for this one.
-        nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
         client = httpx.Client(base_url=base, headers=headers, timeout=seconds, trust_env=not nearby)
     except (httpx.InvalidURL, ValueError) as error:
-        raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
+        raise InvalidInput(f"the proxy that is set (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is none: {error}") from error
     with client:
         yield Host(client, base)
+
+
+def _checked(url: str) -> str:
+    """The URL without what may be left out of it."""
+    base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
+    try:
+        parsed = httpx.URL(base)
+        sound = parsed.scheme in ("http", "https") and parsed.host and (parsed.port or 1) in range(1, 65536)
+        reason = "" if sound else ": write it as http://127.0.0.1:8090"
+    except (httpx.InvalidURL, ValueError) as error:
+        sound, reason = False, f": {error}"
+    if not sound:
+        raise InvalidInput(f"{url!r} is no URL of a host{reason} (--url, AGENTVISOR_ENDPOINT)")
+    return base
+
+
+def _sendable(key: str) -> str:
+    """The key, if it can be sent: what a file's end or a copied quotation mark adds to it is none of it."""
+    if key.isascii() and key.isprintable() and key == key.strip():
+        return key
+    raise InvalidInput(
+        "the key has characters that no key has, such as a line break, a space at an end or a letter beyond ASCII: "
+        "see what --key, AGENTVISOR_API_KEY or http.operator_key holds"
+    )
 
 
 def _url_of(address: str, port: int) -> str:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from agentvisor.cli import complete
+
+
+class ThreadStatusName(StrEnum):
+    """As the routes take it."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    INTERRUPTED = "interrupted"
+    ERROR = "error"
+
+
+class RunStatusName(StrEnum):
+    """As the routes take it."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+
 
 ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.", autocompletion=complete.threads)]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run.", autocompletion=complete.runs)]

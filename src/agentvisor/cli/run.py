@@ -106,4 +106,6 @@ def json_of(given: str, option: str) -> Json:
     except OSError as error:
         raise InvalidInput(f"{option}: {given[1:]} cannot be read: {error.strerror}") from error
     except ValueError as error:
+        if given == "-" or given.startswith("@"):
+            raise InvalidInput(f"{option}: {given[1:] or 'standard input'} is no JSON text: {error}") from error
         raise InvalidInput(f"{error}; a text needs quotes, as in {option} '{as_json(given)}'") from error

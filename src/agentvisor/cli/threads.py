@@ -12,7 +12,7 @@ from agentvisor.cli import threads_diff, threads_file, threads_move
 from agentvisor.cli.exits import told
 from agentvisor.cli.facts import fields, objects, text, thread_path, time
 from agentvisor.cli.http import Host, Key, Url, connected
-from agentvisor.cli.options import AsJson, InNamespace, Limit, ThreadId
+from agentvisor.cli.options import AsJson, InNamespace, Limit, ThreadId, ThreadStatusName
 from agentvisor.cli.progress import progress
 from agentvisor.cli.show import as_json, cut, is_seen, print_json, print_table
 from agentvisor.cli.states import newest
@@ -27,7 +27,7 @@ _LONGEST = 120
 @told
 def list_threads(
     *,
-    status: Annotated[str | None, typer.Option(help="idle, busy, interrupted or error.")] = None,
+    status: Annotated[ThreadStatusName | None, typer.Option(help="idle, busy, interrupted or error.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
     all_: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
     url: Url = None,
@@ -38,7 +38,7 @@ def list_threads(
 
     Example: agentvisor threads list --status interrupted
     """
-    body: dict[str, Json] = {"status": status} if status else {}
+    body: dict[str, Json] = {"status": status.value} if status else {}
     body["select"] = ["thread_id", "status", "created_at", "updated_at", "metadata", "interrupts", "error"]
     with connected(url, key) as host:
         threads, more = _found(host, body, None if all_ else limit)
