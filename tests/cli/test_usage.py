@@ -16,7 +16,7 @@ from tests.cli.conftest import run_command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from agentvisor.cli import exits, options, usage
+from agentvisor.cli import exits, options, show, usage
 from agentvisor.cli.asking import answer_of
 from agentvisor.cli.commands import app
 from agentvisor.cli.http import StreamedEvent
@@ -205,6 +205,24 @@ def test_in_a_pipe_no_cell_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("id", "value"), [("i", "v" * 5000), ("longer", "")])
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["id      value", "i       " + "v" * 5000, "longer"]
+
+
+THREADS = ("thread", "status", "updated", "waits for")
+ROWS = [("0a3f6a50-8a54-4f6e-a9d0-1234567890ab", "interrupted", "2026-12-01 01:10:22", "Refund order 7? " * 9)]
+
+
+@pytest.mark.parametrize("columns", [50, 60, 74, 75, 90, 120])
+def test_however_narrow_a_terminal_is_ids_are_whole_and_no_text_is_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    monkeypatch.setattr(show, "is_seen", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_table(THREADS, [*ROWS, ("order-7", "idle", "2026-12-01 01:10:22", "")])
+    shown = capsys.readouterr().out
+    assert ROWS[0][0] in shown
+    assert shown.count("Refund") == 9
+    assert max(map(len, shown.splitlines())) <= columns
+    assert ("\n\n" in shown) == (columns < 75), "one field a line, where columns do not fit beside each other"
 
 
 def test_columns_stand_under_each_other_whatever_script_they_are_in(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from agentvisor.cli.http import StreamedEvent
 from agentvisor.host.render_typed import Json
 
 _WIDEST = 400
+_WORD, _LAST = 40, 12
+"""Cells of a terminal that a table's column may need so that no word of it is broken; and that its last one has."""
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a terminal may take for a command, but for the end of a line; and half characters, which no output takes."""
 
@@ -64,12 +66,52 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             padded = (one + " " * (width - cell_len(one)) for one, width in zip(row, widths, strict=True))
             print("  ".join(padded).rstrip())
         return
+    console = Console(soft_wrap=False, highlight=False)
+    widths = _widths(console.width, list(zip(columns, *cells, strict=True)))
+    if widths is None:
+        _print_records(console, columns, cells)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column, overflow="fold", width=width)
     for row in cells:
         table.add_row(*map(escape, row))
-    Console(soft_wrap=False, highlight=False).print(table)
+    console.print(table)
+
+
+def _widths(room: int, columns: Sequence[Sequence[str]]) -> list[int] | None:
+    """Of the columns, the last made narrower before others; None where a word would be broken of any but the last.
+
+    An id that is broken cannot be copied.
+    """
+    widths = [max(map(cell_len, column)) for column in columns]
+    over = sum(widths) + 2 * (len(widths) - 1) - room
+    for number in reversed(range(len(widths))):
+        least = _LAST if number == len(widths) - 1 else min(_WORD, _longest_word(columns[number]))
+        cut = max(0, min(over, widths[number] - least))
+        widths[number] -= cut
+        over -= cut
+    return widths if over <= 0 else None
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    return max(cell_len(word) for one in column for word in one.split(" "))
+
+
+def _print_records(console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Rows that a terminal is too narrow for: one field a line, a blank line between two; what is empty is left out."""
+    if not cells:
+        console.print("  ".join(columns), markup=False)
+    for number, row in enumerate(cells):
+        if number:
+            console.print()
+        record = Table(box=None, pad_edge=False, show_header=False)
+        record.add_column(style="bold", no_wrap=True)
+        record.add_column(overflow="fold")
+        for name, value in zip(columns, row, strict=True):
+            if value:
+                record.add_row(escape(name), escape(value))
+        console.print(record)
 
 
 class EventPrinter:
