@@ -212,6 +212,7 @@ async def test_a_run_is_followed_from_its_start_to_its_end(agentvisor: Command, 
     assert (rest[-1]["event"], rest[-1]["data"]["status"], rest[-1]["data"]["run_id"]) == ("end", "success", run)
 
     ended = await agentvisor("runs", "tail", work.thread)
+    assert "answer with" not in ended.out
     assert json.loads(ended.out[ended.out.index("{\n") :])["log"] == ["worked", "waited"]
 
 
@@ -228,6 +229,11 @@ async def test_of_a_live_run_only_the_last_events_are_shown_then_what_comes(
     assert [one["event"] for one in events] == ["updates", "updates", "end"]
     assert [[*one["data"]] for one in events[:2]] == [["work"], ["wait"]]
     assert await process.wait() == 0
+
+
+async def test_who_follows_a_run_to_its_question_is_told_how_to_answer(agentvisor: Command, paused: str) -> None:
+    shown = (await agentvisor("runs", "tail", paused)).out.splitlines()
+    assert shown[-1] == f"answer with: agentvisor interrupts answer {paused}"
 
 
 async def test_following_ends_as_the_run_does(agentvisor: Command) -> None:

@@ -40,7 +40,10 @@ pytestmark = pytest.mark.thorough
         ("threads show", "Missing argument 'THREAD'"),
         ("threads list --limit many", "Invalid value for '--limit'"),
         ("runs list t extra", "extra"),
-        ("threads list --status waiting", "'waiting' is not one of 'idle', 'busy', 'interrupted', 'error'"),
+        (
+            "threads list --status waiting",
+            "Invalid value for '--status': 'waiting' is not one of 'idle', 'busy', 'interrupted', 'error'",
+        ),
         ("runs list t --status done", "'done' is not one of 'pending'"),
         ("threads list --url nonsense://x", "is no URL of a host: write it as http://127.0.0.1:8090"),
         ("threads list --url http://127.0.0.1:99999", "is no URL of a host"),
@@ -314,6 +317,7 @@ class Answers(BaseHTTPRequestHandler):
             "json": (400, "application/json", b'{"code": 13, "detail": "missing csrf token"}'),
             "proxy": (502, "text/html", b"<h1>Bad Gateway</h1>"),
             "moved": (307, "text/plain", b""),
+            "nothing": (404, "application/json", b'{"code": "not_found", "message": "Not Found"}'),
             "later": (429, "application/json", b'{"code": "too_many", "message": "close a stream"}'),
         }[said]
         self.send_response(status)
@@ -337,6 +341,7 @@ class Answers(BaseHTTPRequestHandler):
         ("threads export t -o -", "moved", "points to https://host.example/x"),
         ("threads history t", "moved", "points to https://host.example/x"),
         ("threads history t", "later", "close a stream"),
+        ("threads history t", "nothing", "has nothing at /nothing/threads/t/history: is that its own address"),
     ],
 )
 def test_what_is_no_host_is_said_to_be_none(

@@ -29,6 +29,8 @@ _BACKLOG = 3.0
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
 _LATER = (408, 429)
 """Statuses of HTTP itself of a request that may be taken later."""
+_NO_ROUTE = ("Not Found", "Method Not Allowed")
+"""What HTTP itself says of a path that no route has; of what a route does not find more is said."""
 _ENDED = ("success", "error", "timeout", "interrupted")
 
 Url = Annotated[
@@ -235,6 +237,11 @@ class Host:
             facts = {}
         if "code" not in facts or "message" not in facts:  # no error of ours: a proxy, another program, a redirect
             raise self._no_host(response)
+        if facts["message"] in _NO_ROUTE:
+            raise Unavailable(
+                f"the host that answers at {self._url} has nothing at {response.request.url.path}: is that its own "
+                "address (--url, AGENTVISOR_ENDPOINT), and is it of this version?"
+            )
         other = Unavailable if response.status_code in _LATER else Internal
         raise ERRORS.get(str(facts["code"]), other)(str(facts["message"]))
 

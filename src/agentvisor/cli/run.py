@@ -83,7 +83,7 @@ def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> i
         if quiet:
             print_json(state.get("values"))
         else:
-            printer.end(state, str(body["assistant_id"]), thread)
+            printer.end(state, f"run {body['assistant_id']} --thread {thread} --resume JSON")
     return 0
 
 

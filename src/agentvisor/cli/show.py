@@ -153,8 +153,8 @@ class EventPrinter:
         text = f"{error['error']}: {error['message']}" if isinstance(error, dict) else f"run {run['status']}"
         self._errors.print(f"[red]{escape(plain(text))}[/]", soft_wrap=True)
 
-    def end(self, state: Mapping[str, Json], agent: str, thread: str) -> None:
-        """The values, and the question that the thread waits with."""
+    def end(self, state: Mapping[str, Json], answer: str) -> None:
+        """The values, and the question that the thread waits with; `answer`: the command that answers it."""
         self._end_text()
         print_json(state.get("values"))
         waiting = state.get("interrupts")
@@ -162,7 +162,7 @@ class EventPrinter:
             value = interrupt.get("value") if isinstance(interrupt, dict) else interrupt
             self._line(f"[yellow]waits for an answer[/] {_short(value)}")
         if waiting:
-            self._line(f"answer with: agentvisor run {escape(agent)} --thread {escape(thread)} --resume JSON")
+            self._line(f"answer with: agentvisor {escape(answer)}")
 
     def _message(self, message: Mapping[str, Json]) -> None:
         content = message.get("content")
