@@ -63,6 +63,29 @@ async def test_the_last_two_checkpoints_differ_by_what_the_last_step_did(agentvi
     assert (missing.code, "threads history" in missing.err) == (3, True)
 
 
+async def test_what_only_a_subgraph_did_is_named_and_shown_by_its_namespace(agentvisor: Command, host: Host) -> None:
+    named = unique()
+    await agentvisor("run", "nested", "--input", '{"count": 1}', "--thread", named)
+    shown = (await agentvisor("threads", "diff", named)).out.splitlines()
+    (hint,) = [line for line in shown if line.startswith("@@ subgraph child:")]
+    namespace = hint.split()[2]
+    assert shown[-1] == f"  agentvisor threads diff {named} --namespace '{namespace}'"
+    assert not [line for line in shown if "worked" in line]
+    below = (await agentvisor("threads", "diff", named, "--namespace", namespace)).out.splitlines()
+    assert '+  "worked"' in below
+
+    states = printed(await agentvisor("threads", "history", named, "--namespace", namespace, "--json"))
+    newest, parent = [one["checkpoint_id"] for one in states][:2]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    for ids in ([newest], [parent, newest]):
+        assert (await agentvisor("threads", "diff", named, *ids, "--namespace", namespace)).out.splitlines() == below
+    assert namespace in (await agentvisor("threads", "history", named)).out
+    assert await completed(host, f"agentvisor threads diff {named} --namespace ") == [namespace]
+    missing = await agentvisor("threads", "diff", named, "--namespace", "child:never")
+    assert (missing.code, f"threads history {named}" in missing.err) == (3, True)
+    stray = await agentvisor("threads", "diff", named, newest)
+    assert (stray.code, "has no checkpoint" in stray.err) == (3, True)
+
+
 async def test_a_copy_prints_its_id_and_several_threads_are_deleted(agentvisor: Command, paused: str) -> None:
     copied = (await agentvisor("threads", "copy", paused)).out.strip()
     assert printed(await agentvisor("interrupts", "list", "--thread", copied, "--json"))
@@ -189,6 +212,7 @@ async def test_a_run_is_followed_from_its_start_to_its_end(agentvisor: Command, 
     assert (rest[-1]["event"], rest[-1]["data"]["status"], rest[-1]["data"]["run_id"]) == ("end", "success", run)
 
     ended = await agentvisor("runs", "tail", work.thread)
+    assert "answer with" not in ended.out
     assert json.loads(ended.out[ended.out.index("{\n") :])["log"] == ["worked", "waited"]
 
 
@@ -205,6 +229,11 @@ async def test_of_a_live_run_only_the_last_events_are_shown_then_what_comes(
     assert [one["event"] for one in events] == ["updates", "updates", "end"]
     assert [[*one["data"]] for one in events[:2]] == [["work"], ["wait"]]
     assert await process.wait() == 0
+
+
+async def test_who_follows_a_run_to_its_question_is_told_how_to_answer(agentvisor: Command, paused: str) -> None:
+    shown = (await agentvisor("runs", "tail", paused)).out.splitlines()
+    assert shown[-1] == f"answer with: agentvisor interrupts answer {paused}"
 
 
 async def test_following_ends_as_the_run_does(agentvisor: Command) -> None:
@@ -260,6 +289,8 @@ async def test_ids_are_completed_by_asking_the_host(agentvisor: Command, host: H
     (run,) = printed(await agentvisor("runs", "list", paused, "--json"))  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
     assert await completed(host, f"agentvisor runs show {paused} ") == [run["run_id"]]
     assert await completed(host, "agentvisor agents show asking_") == ["asking_at_a_gate"]
+    (asked,) = printed(await agentvisor("interrupts", "--thread", paused, "--json"))  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
+    assert await completed(host, f"agentvisor interrupts answer {paused} --id ") == [asked["id"]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -2,17 +2,21 @@
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import get_args
 
 import pytest
 from tests.cli.conftest import run_command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from agentvisor.cli import exits, usage
+from agentvisor.cli import exits, options, show, usage
 from agentvisor.cli.asking import answer_of
 from agentvisor.cli.commands import app
 from agentvisor.cli.http import StreamedEvent
@@ -20,6 +24,8 @@ from agentvisor.cli.show import EventPrinter, as_json, cell, print_table
 from agentvisor.cli.threads import _waiting
 from agentvisor.cli.threads_diff import Difference
 from agentvisor.core.errors import InvalidInput
+from agentvisor.core.thread import ThreadStatus
+from agentvisor.host.http import runs
 
 pytestmark = pytest.mark.thorough
 
@@ -34,9 +40,22 @@ pytestmark = pytest.mark.thorough
         ("threads show", "Missing argument 'THREAD'"),
         ("threads list --limit many", "Invalid value for '--limit'"),
         ("runs list t extra", "extra"),
+        (
+            "threads list --status waiting",
+            "Invalid value for '--status': 'waiting' is not one of 'idle', 'busy', 'interrupted', 'error'",
+        ),
+        ("runs list t --status done", "'done' is not one of 'pending'"),
+        ("threads list --url nonsense://x", "is no URL of a host: write it as http://127.0.0.1:8090"),
+        ("threads list --url http://127.0.0.1:99999", "is no URL of a host"),
+        ("threads list --url http://[::1", "is no URL of a host"),
+        ("threads list --url=", "is no URL of a host"),
+        ("threads list --key ключ", "the key has characters that no key has"),
+        ("threads list --key key\\r", "the key has characters that no key has"),
+        ("run a --input @/dev/null", "--input: /dev/null is no JSON text"),
         ("threads delete t", "delete with --yes"),
         ("encryption-key new --id a:b", "'a:b' is no id of a key"),
-        ("threads list --key schlüssel", "the key (--key, AGENTVISOR_API_KEY) holds characters"),
+        ("threads list --key schlüssel", "the key has characters that no key has"),
+        ("threads list --url http://ann:hunter2@:9", "'http://:9' is no URL of a host"),
     ],
 )
 def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
@@ -44,7 +63,7 @@ def test_what_is_typed_wrongly_is_one_line_with_what_is_right(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     try:
-        code: object = usage.run(app, "agentvisor", typed.split())
+        code: object = usage.run(app, "agentvisor", [one.replace("\\r", "\r") for one in typed.split()])
     except SystemExit as ended:
         code = ended.code
     printed = capsys.readouterr()
@@ -61,6 +80,33 @@ def test_a_password_in_a_url_is_not_repeated(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().err
     assert "no AgentVisor host answers at http://127.0.0.1:9 " in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize("typed", ["config", "config --json", "--help", "threads --help"])
+def test_who_reads_only_the_beginning_causes_no_failure(typed: str) -> None:
+    """As `| head -1` does under `set -o pipefail`."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        command = [sys.executable, "-m", "agentvisor.cli.main", *typed.split()]
+        ended = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writes)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_status_can_be_asked_for_if_the_routes_know_it() -> None:
+    assert {*options.RunStatusName} == {*get_args(runs.RunStatusName)}
+    assert {*options.ThreadStatusName} == {one.value for one in ThreadStatus}
+
+
+def test_a_proxy_that_is_none_is_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "nonsense://proxy")
+    assert ended_by("threads", "list", "--url", "http://host.invalid") == 2
+    assert "HTTP_PROXY" in capsys.readouterr().err
 
 
 async def test_nothing_that_is_typed_after_a_group_shows_what_there_is() -> None:
@@ -175,6 +221,29 @@ def test_in_a_pipe_no_cell_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines == ["id      value", "i       " + "v" * 5000, "longer"]
 
 
+THREADS = ("thread", "status", "updated", "waits for")
+ROWS = [("0a3f6a50-8a54-4f6e-a9d0-1234567890ab", "interrupted", "2026-12-01 01:10:22", "Refund order 7? " * 9)]
+
+
+@pytest.mark.parametrize("columns", [50, 60, 74, 75, 90, 120])
+def test_however_narrow_a_terminal_is_ids_are_whole_and_no_text_is_lost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    monkeypatch.setattr(show, "is_seen", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_table(THREADS, [*ROWS, ("order-7", "idle", "2026-12-01 01:10:22", "")])
+    shown = capsys.readouterr().out
+    assert ROWS[0][0] in shown
+    assert shown.count("Refund") == 9
+    assert max(map(len, shown.splitlines())) <= columns
+    assert ("\n\n" in shown) == (columns < 75), "one field a line, where columns do not fit beside each other"
+
+
+def test_columns_stand_under_each_other_whatever_script_they_are_in(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("id", "value"), [("漢字", "wide"), ("é", "narrow")])
+    assert capsys.readouterr().out.splitlines() == ["id    value", "漢字  wide", "é     narrow"]
+
+
 def state(values: object, step: int, **more: object) -> dict[str, object]:
     return {
         "checkpoint_id": f"c{step}",
@@ -206,7 +275,7 @@ def test_a_difference_names_what_came_went_and_changed() -> None:
 
 def test_no_difference_is_said() -> None:
     same = state({"a": 1}, 1)
-    assert [*Difference(same, same).lines()][-1] == "nothing changed"  # pyright: ignore[reportArgumentType]
+    assert [*Difference(same, same).lines()][-1] == "nothing changed in this graph itself"  # pyright: ignore[reportArgumentType]
     assert [*Difference({}, same).lines()][:3] == ["--- (nothing)", "+++ c1  step 1  t", "@@ a added @@"]  # pyright: ignore[reportArgumentType]
 
 
@@ -259,6 +328,7 @@ class Answers(BaseHTTPRequestHandler):
             "json": (400, "application/json", b'{"code": 13, "detail": "missing csrf token"}'),
             "proxy": (502, "text/html", b"<h1>Bad Gateway</h1>"),
             "moved": (307, "text/plain", b""),
+            "nothing": (404, "application/json", b'{"code": "not_found", "message": "Not Found"}'),
             "later": (429, "application/json", b'{"code": "too_many", "message": "close a stream"}'),
         }[said]
         self.send_response(status)
@@ -282,6 +352,7 @@ class Answers(BaseHTTPRequestHandler):
         ("threads export t -o -", "moved", "points to https://host.example/x"),
         ("threads history t", "moved", "points to https://host.example/x"),
         ("threads history t", "later", "close a stream"),
+        ("threads history t", "nothing", "has nothing at /nothing/threads/t/history: is that its own address"),
     ],
 )
 def test_what_is_no_host_is_said_to_be_none(

@@ -49,6 +49,7 @@ ABOUT_A_THREAD: dict[str, Ask] = {
     "start_run": lambda door, named: door.start_run(named, spec(), create=False, thread_metadata={}),
     "cancel_run": lambda door, named: door.cancel_run(named, RUN),
     "close_interrupts": lambda door, named: door.close_interrupts(named),
+    "runs": lambda door, named: door.runs(named),
     "get_run": lambda door, named: door.get_run(named, RUN),
     "until_gone": lambda door, named: door.until_gone(named, RUN),
     "until_told": lambda door, named: door.until_told(named, RUN),

@@ -85,3 +85,21 @@ def test_a_large_configuration_is_told_only_where_its_run_is_asked_for() -> None
     assert not page.thread.runs[0].spec.config
     (page,) = pages(one, whole_run_id="r1")
     assert len(page.thread.runs[0].spec.config) == 100_000
+
+
+def test_where_every_run_is_asked_for_the_pages_together_hold_all_of_them_in_order() -> None:
+    one = thread()
+    one.accept_run(spec("waits"), 1)
+    for number in range(1_500):
+        run = one.accept_run(spec(f"r{number}", body=b"i" * 1_500), 1)
+        one.request_cancel(run.run_id, 2)
+    apply(one.store, checkpoint(1))
+    found = pages(one, whole_run_id="-", runs=thread_pb2.RUNS_ASKED_WHOLE)
+    assert len(found) > 1
+    runs = [run for page in found for run in page.thread.runs]
+    assert [run.spec.run_id for run in runs] == [*one.runs]
+    assert {len(run.spec.input) for run in runs[1:]} == {1_500}
+    assert sum(len(page.thread.store.checkpoints) for page in found) == 1
+    bare = [run for page in pages(one, runs=thread_pb2.RUNS_ASKED_EVERY) for run in page.thread.runs]
+    assert [run.spec.run_id for run in bare] == [*one.runs]
+    assert not any(run.spec.input for run in bare)

@@ -9,6 +9,7 @@ import typer
 
 from agentvisor.cli.facts import objects, text, thread_path
 from agentvisor.cli.http import Host, connected
+from agentvisor.cli.states import called
 
 _SECONDS = 1.0
 """What a person who has pressed Tab waits at most for one answer."""
@@ -40,6 +41,18 @@ def checkpoints(ctx: typer.Context, incomplete: str) -> list[str]:
     return _of_thread(ctx, incomplete, "history?limit=100", "checkpoint_id")
 
 
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Subgraphs of the thread that was named before, as its history has them."""
+    thread = _thread(ctx)
+    if thread is None:
+        return []
+
+    def ask(host: Host) -> list[str]:
+        return called(*objects(host.get(f"{thread_path(thread)}/history?limit={_MOST}")))
+
+    return _quietly(ctx, incomplete, ask)
+
+
 def agents(ctx: typer.Context, incomplete: str) -> list[str]:
     """The agents of the host."""
 
@@ -52,14 +65,20 @@ def agents(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _of_thread(ctx: typer.Context, incomplete: str, what: str, field: str) -> list[str]:
-    thread = ctx.params.get("thread_id")
-    if not isinstance(thread, str):
+    thread = _thread(ctx)
+    if thread is None:
         return []
 
     def ask(host: Host) -> list[str]:
         return [text(one, field) for one in objects(host.get(f"{thread_path(thread)}/{what}"))]
 
     return _quietly(ctx, incomplete, ask)
+
+
+def _thread(ctx: typer.Context) -> str | None:
+    """The thread that was named before; where an option's value is typed, arguments are not told apart yet."""
+    named = ctx.params.get("thread_id") or next(iter(ctx.args), None)
+    return named if isinstance(named, str) else None
 
 
 def _quietly(ctx: typer.Context, incomplete: str, ask: Callable[[Host], list[str]]) -> list[str]:

@@ -21,7 +21,11 @@ HostName = Annotated[str | None, typer.Option("--host", help="Address to listen 
 PortNumber = Annotated[int | None, typer.Option("--port", help="Port of HTTP. Default: 8090.")]
 TemporalAddress = Annotated[
     str | None,
-    typer.Option("--temporal-address", help="host:port of a Temporal that runs already. Default: start one."),
+    typer.Option(
+        "--temporal-address",
+        help="host:port of Temporal. Default: as temporal.address, TEMPORAL_ADDRESS or a profile says, "
+        "else localhost:7233.",
+    ),
 ]
 
 
@@ -39,7 +43,10 @@ def dev(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="Folder of Temporal's database. Default: .agentvisor.")
     ] = None,
-    temporal_address: TemporalAddress = None,
+    temporal_address: Annotated[
+        str | None,
+        typer.Option("--temporal-address", help="host:port of a Temporal that runs already. Default: start one."),
+    ] = None,
     no_reload: Annotated[bool, typer.Option("--no-reload", help="Do not reload agents whose files change.")] = False,
 ) -> None:
     """Start a host with its own Temporal server, for developing agents."""

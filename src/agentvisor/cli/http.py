@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Annotated, cast
 import httpx
 import typer
 
-from agentvisor.cli.facts import fields
+from agentvisor.cli.facts import fields, objects
 from agentvisor.core.errors import ERRORS, Internal, InvalidInput, PermissionRefused, Unavailable
 from agentvisor.host.render_typed import Json
 
@@ -22,11 +23,15 @@ _PATIENCE = 60.0
 """Seconds that a run's stream may be out of reach: a host that restarts takes the run up again."""
 _ALL = "all"
 """What no host gives an event as its id: all events are asked for."""
+_PAGE = 200
+"""Threads of one answer: each is read, and an answer must come in time."""
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
 _LATER = (408, 429)
 """Statuses of HTTP itself of a request that may be taken later."""
+_NO_ROUTE = ("Not Found", "Method Not Allowed")
+"""What HTTP itself says of a path that no route has; of what a route does not find more is said."""
 _ENDED = ("success", "error", "timeout", "interrupted")
 
 Url = Annotated[
@@ -50,6 +55,15 @@ class StreamedEvent:
     event: str
     data: Json
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of what a search finds."""
+
+    found: list[dict[str, Json]]
+    more: bool
+    """Whether the host has others behind them."""
 
 
 class Host:
@@ -77,6 +91,19 @@ class Host:
             following = response.headers.get("x-pagination-next")
             if following is None:
                 return
+
+    def searched(self, path: str, body: dict[str, Json], most: int | None) -> Iterator[Page]:
+        """What a search finds, `most` at most (None: all), in pages as they are asked for."""
+        offset = 0
+        while True:
+            limit = _PAGE if most is None else min(_PAGE, most - offset)
+            response = self._answered("POST", path, {**body, "limit": limit, "offset": offset}, {})
+            following = response.headers.get("x-pagination-next", "")
+            more = following.isdecimal() and int(following) > offset
+            yield Page(objects(self._json(response)), more)
+            if not more or (most is not None and int(following) >= most):
+                return
+            offset = int(following)
 
     def _request(self, method: str, path: str, body: Json, query: dict[str, str | int]) -> Json:
         response = self._answered(method, path, body, query)
@@ -211,6 +238,11 @@ class Host:
             facts = {}
         if "code" not in facts or "message" not in facts:  # no error of ours: a proxy, another program, a redirect
             raise self._no_host(response)
+        if facts["message"] in _NO_ROUTE:
+            raise Unavailable(
+                f"the host that answers at {self._url} has nothing at {response.request.url.path}: is that its own "
+                "address (--url, AGENTVISOR_ENDPOINT), and is it of this version?"
+            )
         other = Unavailable if response.status_code in _LATER else Internal
         raise ERRORS.get(str(facts["code"]), other)(str(facts["message"]))
 
@@ -273,19 +305,41 @@ def connected(url: str | None, key: str | None, *, seconds: float = 30) -> Gener
         url = _url_of(http.host, http.port)
         if key is None and http.operator_key is not None:
             key = http.operator_key.get_secret_value()
-    if key is not None and not (key.isascii() and key.isprintable()):
-        # Often the line end of the file that it was read from.
-        raise InvalidInput("the key (--key, AGENTVISOR_API_KEY) holds characters that no header can carry")
-    base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
-    headers = {"x-api-key": key} if key else {}
+    base = _checked(url)
+    headers = {"x-api-key": _sendable(key)} if key else {}
+    # A proxy is for other machines, never for this one.
+    nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
     try:
-        # A proxy is for other machines, never for this one.
-        nearby = httpx.URL(base).host in ("127.0.0.1", "localhost", "::1")
         client = httpx.Client(base_url=base, headers=headers, timeout=seconds, trust_env=not nearby)
     except (httpx.InvalidURL, ValueError) as error:
-        raise Unavailable(f"{url!r} is no URL of a host: {error}") from error
+        raise InvalidInput(f"the proxy that is set (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is none: {error}") from error
     with client:
         yield Host(client, str(client.base_url.copy_with(userinfo=b"")).rstrip("/"))
+
+
+def _checked(url: str) -> str:
+    """The URL without what may be left out of it."""
+    base = url.rstrip("/") if "//" in url else f"http://{url}".rstrip("/")
+    try:
+        parsed = httpx.URL(base)
+        sound = parsed.scheme in ("http", "https") and parsed.host and (parsed.port or 1) in range(1, 65536)
+        reason = "" if sound else ": write it as http://127.0.0.1:8090"
+    except (httpx.InvalidURL, ValueError) as error:
+        sound, reason = False, f": {error}"
+    if not sound:
+        told = re.sub(r"//[^/]*@", "//", url)  # without a password
+        raise InvalidInput(f"{told!r} is no URL of a host{reason} (--url, AGENTVISOR_ENDPOINT)")
+    return base
+
+
+def _sendable(key: str) -> str:
+    """The key, if it can be sent: what a file's end or a copied quotation mark adds to it is none of it."""
+    if key.isascii() and key.isprintable() and key == key.strip():
+        return key
+    raise InvalidInput(
+        "the key has characters that no key has, such as a line break, a space at an end or a letter beyond ASCII: "
+        "see what --key, AGENTVISOR_API_KEY or http.operator_key holds"
+    )
 
 
 def _url_of(address: str, port: int) -> str:

@@ -16,6 +16,8 @@ Install them with: pip install 'agentvisor[host]'"""
 
 _INTERRUPTED = 130
 """As in exits.py, which may not be there yet."""
+_SEEN_ENOUGH = 0
+"""Who reads wants no more, as of `agentvisor threads list | head -1`: that is no failure."""
 
 
 def main() -> None:
@@ -36,11 +38,13 @@ def main() -> None:
     try:
         code: object = usage.run(app, "agentvisor")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer takes it for a failure
+            os._exit(_SEEN_ENOUGH)
         code = end.code
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BrokenPipeError:
-        os._exit(0)  # who reads has seen enough, as of `agentvisor threads list | head -1`
+        os._exit(_SEEN_ENOUGH)
     _leave(code)
 
 

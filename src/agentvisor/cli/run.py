@@ -83,7 +83,7 @@ def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> i
         if quiet:
             print_json(state.get("values"))
         else:
-            printer.end(state, str(body["assistant_id"]), thread)
+            printer.end(state, f"run {body['assistant_id']} --thread {thread} --resume JSON")
     return 0
 
 
@@ -106,4 +106,6 @@ def json_of(given: str, option: str) -> Json:
     except OSError as error:
         raise InvalidInput(f"{option}: {given[1:]} cannot be read: {error.strerror}") from error
     except ValueError as error:
+        if given == "-" or given.startswith("@"):
+            raise InvalidInput(f"{option}: {given[1:] or 'standard input'} is no JSON text: {error}") from error
         raise InvalidInput(f"{error}; a text needs quotes, as in {option} '{as_json(given)}'") from error

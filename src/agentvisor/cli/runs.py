@@ -13,7 +13,7 @@ from agentvisor.cli import complete, runs_tail
 from agentvisor.cli.exits import RUN_FAILED, told
 from agentvisor.cli.facts import fields, has_ended, objects, run_path, text, thread_path, time
 from agentvisor.cli.http import Host, Key, Url, connected
-from agentvisor.cli.options import AsJson, Limit, RunId, ThreadId
+from agentvisor.cli.options import AsJson, Limit, RunId, RunStatusName, ThreadId
 from agentvisor.cli.show import as_json, print_json, print_table
 from agentvisor.core.errors import NotFound
 from agentvisor.host.render_typed import Json
@@ -27,7 +27,7 @@ def list_runs(
     thread_id: ThreadId,
     *,
     status: Annotated[
-        str | None, typer.Option(help="pending, running, success, error, timeout or interrupted.")
+        RunStatusName | None, typer.Option(help="pending, running, success, error, timeout or interrupted.")
     ] = None,
     limit: Limit = 20,
     url: Url = None,
@@ -38,7 +38,7 @@ def list_runs(
 
     Example: agentvisor runs list order-7 --status error
     """
-    asked: dict[str, str | int] = {"limit": limit, **({"status": status} if status else {})}
+    asked: dict[str, str | int] = {"limit": limit, **({"status": status.value} if status else {})}
     with connected(url, key) as host:
         runs = host.get(f"{thread_path(thread_id)}/runs", **asked)
     if json:

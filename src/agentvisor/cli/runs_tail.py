@@ -36,7 +36,7 @@ def tail(host: Host, thread: str, run: str, last: int | None, *, as_json: bool) 
         printer.failed(ended)
     else:
         state = fields(host.get(f"{thread_path(thread)}/state"))
-        printer.end(state, str(ended.get("assistant_id")), thread)
+        printer.end(state, f"interrupts answer {thread}")
     return ended
 
 

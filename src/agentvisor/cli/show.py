@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,6 +16,8 @@ from agentvisor.cli.http import StreamedEvent
 from agentvisor.host.render_typed import Json
 
 _WIDEST = 400
+_WORD, _LAST = 40, 12
+"""Cells of a terminal that a table's column may need so that no word of it is broken; and that its last one has."""
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a terminal may take for a command, but for the end of a line; and half characters, which no output takes."""
 
@@ -58,16 +61,57 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table that fits a terminal; in a pipe each row is a line, and nothing is cut."""
     cells = [[cell(one) for one in row] for row in rows]
     if not is_seen():
-        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
         for row in (columns, *cells):
-            print("  ".join(one.ljust(width) for one, width in zip(row, widths, strict=True)).rstrip())
+            padded = (one + " " * (width - cell_len(one)) for one, width in zip(row, widths, strict=True))
+            print("  ".join(padded).rstrip())
+        return
+    console = Console(soft_wrap=False, highlight=False)
+    widths = _widths(console.width, list(zip(columns, *cells, strict=True)))
+    if widths is None:
+        _print_records(console, columns, cells)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column, overflow="fold", width=width)
     for row in cells:
         table.add_row(*map(escape, row))
-    Console(soft_wrap=False, highlight=False).print(table)
+    console.print(table)
+
+
+def _widths(room: int, columns: Sequence[Sequence[str]]) -> list[int] | None:
+    """Of the columns, the last made narrower before others; None where a word would be broken of any but the last.
+
+    An id that is broken cannot be copied.
+    """
+    widths = [max(map(cell_len, column)) for column in columns]
+    over = sum(widths) + 2 * (len(widths) - 1) - room
+    for number in reversed(range(len(widths))):
+        least = _LAST if number == len(widths) - 1 else min(_WORD, _longest_word(columns[number]))
+        cut = max(0, min(over, widths[number] - least))
+        widths[number] -= cut
+        over -= cut
+    return widths if over <= 0 else None
+
+
+def _longest_word(column: Sequence[str]) -> int:
+    return max(cell_len(word) for one in column for word in one.split(" "))
+
+
+def _print_records(console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Rows that a terminal is too narrow for: one field a line, a blank line between two; what is empty is left out."""
+    if not cells:
+        console.print("  ".join(columns), markup=False)
+    for number, row in enumerate(cells):
+        if number:
+            console.print()
+        record = Table(box=None, pad_edge=False, show_header=False)
+        record.add_column(style="bold", no_wrap=True)
+        record.add_column(overflow="fold")
+        for name, value in zip(columns, row, strict=True):
+            if value:
+                record.add_row(escape(name), escape(value))
+        console.print(record)
 
 
 class EventPrinter:
@@ -109,8 +153,8 @@ class EventPrinter:
         text = f"{error['error']}: {error['message']}" if isinstance(error, dict) else f"run {run['status']}"
         self._errors.print(f"[red]{escape(plain(text))}[/]", soft_wrap=True)
 
-    def end(self, state: Mapping[str, Json], agent: str, thread: str) -> None:
-        """The values, and the question that the thread waits with."""
+    def end(self, state: Mapping[str, Json], answer: str) -> None:
+        """The values, and the question that the thread waits with; `answer`: the command that answers it."""
         self._end_text()
         print_json(state.get("values"))
         waiting = state.get("interrupts")
@@ -118,7 +162,7 @@ class EventPrinter:
             value = interrupt.get("value") if isinstance(interrupt, dict) else interrupt
             self._line(f"[yellow]waits for an answer[/] {_short(value)}")
         if waiting:
-            self._line(f"answer with: agentvisor run {escape(agent)} --thread {escape(thread)} --resume JSON")
+            self._line(f"answer with: agentvisor {escape(answer)}")
 
     def _message(self, message: Mapping[str, Json]) -> None:
         content = message.get("content")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -9,10 +10,12 @@ import typer
 
 from agentvisor.cli import threads_diff, threads_file, threads_move
 from agentvisor.cli.exits import told
-from agentvisor.cli.facts import objects, text, thread_path, time
-from agentvisor.cli.http import Key, Url, connected
-from agentvisor.cli.options import AsJson, Limit, ThreadId
-from agentvisor.cli.show import as_json, cut, print_json, print_table
+from agentvisor.cli.facts import fields, objects, text, thread_path, time
+from agentvisor.cli.http import Host, Key, Url, connected
+from agentvisor.cli.options import AsJson, InNamespace, Limit, ThreadId, ThreadStatusName
+from agentvisor.cli.progress import progress
+from agentvisor.cli.show import as_json, cut, is_seen, print_json, print_table
+from agentvisor.cli.states import newest
 from agentvisor.host.render_typed import Json
 
 app = typer.Typer(help="Threads: what they hold, and taking them elsewhere.", no_args_is_help=True)
@@ -24,8 +27,9 @@ _LONGEST = 120
 @told
 def list_threads(
     *,
-    status: Annotated[str | None, typer.Option(help="idle, busy, interrupted or error.")] = None,
-    limit: Limit = 20,
+    status: Annotated[ThreadStatusName | None, typer.Option(help="idle, busy, interrupted or error.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    all_: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
     url: Url = None,
     key: Key = None,
     json: AsJson = False,
@@ -34,18 +38,31 @@ def list_threads(
 
     Example: agentvisor threads list --status interrupted
     """
-    body: dict[str, Json] = {"limit": limit, **({"status": status} if status else {})}
+    body: dict[str, Json] = {"status": status.value} if status else {}
     body["select"] = ["thread_id", "status", "created_at", "updated_at", "metadata", "interrupts", "error"]
     with connected(url, key) as host:
-        threads = host.post("/threads/search", body)
+        threads, more = _found(host, body, None if all_ else limit)
     if json:
-        print_json(threads)
+        print_json(list[Json](threads))
         return
     rows = [
         (text(one, "thread_id"), text(one, "status"), time(one, "updated_at"), _agent(one), _waiting(one))
-        for one in objects(threads)
+        for one in threads
     ]
     print_table(("thread", "status", "updated", "agent", "waits for"), rows)
+    if more and is_seen():
+        print(f"agentvisor: there are more than these {len(threads)}: --limit or --all", file=sys.stderr)
+
+
+def _found(host: Host, body: dict[str, Json], most: int | None) -> tuple[list[dict[str, Json]], bool]:
+    """Threads, and whether there are more; a thread that is made meanwhile pushes one into the next page again."""
+    found, more = dict[str, dict[str, Json]](), False
+    with progress("threads", most) as advance:
+        for page in host.searched("/threads/search", body, most):
+            found.update((text(one, "thread_id"), one) for one in page.found)
+            more = page.more
+            advance(len(page.found))
+    return list(found.values()), more
 
 
 @app.command("show")
@@ -84,6 +101,7 @@ def show_thread(
 def show_history(
     thread_id: ThreadId,
     *,
+    namespace: InNamespace = "",
     limit: Limit = 20,
     url: Url = None,
     key: Key = None,
@@ -94,11 +112,11 @@ def show_history(
     Example: agentvisor threads history order-7 --limit 5
     """
     with connected(url, key) as host:
-        states = host.get(f"{thread_path(thread_id)}/history", limit=limit)
+        states = newest(host, thread_id, namespace, limit)
     if json:
-        print_json(states)
+        print_json(list[Json](states))
         return
-    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in objects(states)])
+    print_table(("checkpoint", "created", "step", "next", "tasks"), [_checkpoint(one) for one in states])
 
 
 app.command("diff")(told(threads_diff.diff))
@@ -116,8 +134,14 @@ def _checkpoint(state: Mapping[str, Json]) -> Sequence[str]:
         time(state, "created_at"),
         str(step),
         ", ".join(map(str, upcoming)) if isinstance(upcoming, list) else "",
-        ", ".join(f"{one.get('name')} {threads_diff.standing(one)}" for one in objects(state.get("tasks"))),
+        ", ".join(map(_task, objects(state.get("tasks")))),
     )
+
+
+def _task(task: Mapping[str, Json]) -> str:
+    """With the namespace of its subgraph, where it calls one."""
+    below = text(fields(task.get("checkpoint")), "checkpoint_ns")
+    return f"{task.get('name')} {threads_diff.standing(task)}{f' ({below})' if below else ''}"
 
 
 def _attempts(runs: Sequence[Mapping[str, Json]]) -> Sequence[Sequence[str]]:

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from agentvisor.cli import complete
-from agentvisor.cli.facts import fields, objects, text, thread_path
+from agentvisor.cli.facts import fields, objects, text
 from agentvisor.cli.http import Host, Key, Url, connected
-from agentvisor.cli.options import AsJson, ThreadId
+from agentvisor.cli.options import AsJson, InNamespace, ThreadId
 from agentvisor.cli.show import cell, is_seen, print_json
+from agentvisor.cli.states import newest, state_at, subgraphs
 from agentvisor.core.errors import NotFound
 from agentvisor.host.render_typed import Json
 
@@ -41,47 +41,50 @@ def diff(
     checkpoint: CheckpointId = None,
     other: OtherCheckpointId = None,
     *,
+    namespace: InNamespace = "",
     url: Url = None,
     key: Key = None,
     json: AsJson = False,
 ) -> None:
     """Show what changed between two checkpoints: channels, what comes next, tasks. Without ids: between the last two.
 
+    Subgraphs that ran meanwhile have checkpoints of their own: they are named, and --namespace shows theirs.
+
     Example: agentvisor threads diff order-7
     """
     with connected(url, key) as host:
-        before, after = _two(host, thread_id, checkpoint, other)
+        before, after = _two(host, thread_id, namespace, checkpoint, other)
+        below = subgraphs(host, thread_id, before, after)
     found = Difference(before, after)
     if json:
-        print_json({"thread_id": thread_id, **found.as_json()})
+        print_json({"thread_id": thread_id, **found.as_json(), "subgraphs": list[Json](below)})
         return
     printer = Console(highlight=False, soft_wrap=True)
-    for line in found.lines():
+    for line in (*found.lines(), *_below(thread_id, below)):
         printer.print(Text(line, style=_style(line) if is_seen() else ""))
 
 
-def _two(host: Host, thread: str, first: str | None, second: str | None) -> tuple[dict[str, Json], dict[str, Json]]:
+def _two(
+    host: Host, thread: str, namespace: str, first: str | None, second: str | None
+) -> tuple[dict[str, Json], dict[str, Json]]:
     """The two states, the older one first where the command does not say; empty where there is nothing before."""
-    place = thread_path(thread)
     if first is None:
-        states = objects(host.get(f"{place}/history", limit=2))
+        states = newest(host, thread, namespace, 2)
         if not states:
             raise NotFound(f"thread {thread} has no checkpoints")
         return states[1] if len(states) > 1 else {}, states[0]
-    found = _at(host, thread, first)
+    found = state_at(host, thread, namespace, first)
     if second is not None:
-        return found, _at(host, thread, second)
+        return found, state_at(host, thread, namespace, second)
     parent = text(fields(found.get("parent_checkpoint")), "checkpoint_id")
-    return _at(host, thread, parent) if parent else {}, found
+    return state_at(host, thread, namespace, parent) if parent else {}, found
 
 
-def _at(host: Host, thread: str, checkpoint: str) -> dict[str, Json]:
-    state = fields(host.get(f"{thread_path(thread)}/state/{quote(checkpoint, safe='')}"))
-    if not state.get("metadata") and not state.get("created_at"):
-        raise NotFound(
-            f"thread {thread} has no checkpoint {checkpoint}: `agentvisor threads history {thread}` lists them"
-        )
-    return state
+def _below(thread: str, subgraphs: list[dict[str, Json]]) -> Iterator[str]:
+    for one in subgraphs:
+        name = cell(text(one, "checkpoint_ns"))
+        yield f"@@ subgraph {name} has checkpoints of its own, the latest of {text(one, 'created_at')[:19]} @@"
+        yield f"  agentvisor threads diff {thread} --namespace '{name}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class Difference:
                 yield f"@@ {what} @@"
                 yield from _changed(ours, theirs)
         if not shown:
-            yield "nothing changed"
+            yield "nothing changed in this graph itself"
 
     @property
     def _values(self) -> tuple[dict[str, Json], dict[str, Json]]:

@@ -36,7 +36,7 @@ def _wrong(error: typer.TyperException, program: str) -> int:
     nearest = _NEAREST.search(message)
     if nearest:
         message = f"{message[: nearest.start()]}. Did you mean {' or '.join(nearest[1].split(', '))}?"
-    one_line = " ".join(message.rstrip(". ").split())
+    one_line = " ".join(message.replace("Value error, ", "").rstrip(". ").split())
     stop = "" if one_line.endswith("?") else "."
     print(f"{program}: {one_line}{stop} `{command} --help` lists what there is", file=sys.stderr)
     return code

@@ -17,6 +17,8 @@ class _Reason:
     tls: bool | None = None
     """Said of connections with TLS, or without, only."""
     error: type[AgentVisorError] = Unavailable
+    is_all: bool = False
+    """What Temporal's client says adds nothing to it."""
 
 
 _ENDED = ("Canceled", "Cancelled", "BrokenPipe", "ConnectionReset", "ConnectionAborted", "UnexpectedEof")
@@ -67,8 +69,13 @@ _REASONS = (
     ),
     _Reason(("dns error",), "there is no such name: is temporal.address (TEMPORAL_ADDRESS) right?"),
     _Reason(
-        ("ConnectionRefused", "tcp connect error"),
-        "nothing listens there: start it, or give its address (temporal.address, TEMPORAL_ADDRESS)",
+        ("ConnectionRefused",),
+        "nothing listens there: start it, or give its address (temporal.address, TEMPORAL_ADDRESS); `agentvisor dev` "
+        "has one of its own",
+        is_all=True,
+    ),
+    _Reason(
+        ("tcp connect error",), "it is out of reach: start it, or give its address (temporal.address, TEMPORAL_ADDRESS)"
     ),
 )
 """The first that fits is told."""
@@ -80,7 +87,7 @@ def not_connected(connection: Connection, error: Exception) -> AgentVisorError:
     """The error to raise for one of Temporal's client."""
     text = str(error)
     reason = next((one for one in _REASONS if _fits(one, text, connection)), _OTHERWISE)
-    return _said(connection, reason.error, reason.says, f" ({text})")
+    return _said(connection, reason.error, reason.says, "" if reason.is_all else f" ({text})")
 
 
 def no_answer(connection: Connection, seconds: float) -> AgentVisorError:

@@ -11,7 +11,7 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import Unavailable
+from agentvisor.core.errors import NotFound, Unavailable
 
 SEARCH_ATTRIBUTES: Mapping[str, IndexedValueType.ValueType] = MappingProxyType(
     {
@@ -47,11 +47,21 @@ async def require_search_attributes(client: Client) -> None:
     except RPCError as error:
         if error.status in _NO_RIGHT and not await unknown_to_visibility(client):
             return  # they are there, which is all that a host needs
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise no_namespace(client.namespace) from error
         raise Unavailable(
             f"Temporal namespace {client.namespace!r} needs AgentVisor's search attributes, and this host may not "
             f"register them ({error.status.name}): {how_to_register(client.namespace, SEARCH_ATTRIBUTES)}",
             namespace=client.namespace,
         ) from error
+
+
+def no_namespace(namespace: str) -> NotFound:
+    """The error for a namespace that is not there."""
+    return NotFound(
+        f"Temporal has no namespace {namespace!r}: make it with `agentvisor setup --namespace-retention 7d`, or name "
+        "another (temporal.namespace, TEMPORAL_NAMESPACE)"
+    )
 
 
 async def register_search_attributes(client: Client) -> list[str]:

@@ -12,11 +12,12 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, Register
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from agentvisor.core.errors import AgentVisorError, InvalidInput, NotFound, PermissionRefused, Unavailable
+from agentvisor.core.errors import AgentVisorError, InvalidInput, PermissionRefused, Unavailable
 from agentvisor.host.temporal_server_ready import (
     SEARCH_ATTRIBUTES,
     how_to_register,
     missing_search_attributes,
+    no_namespace,
     register_search_attributes,
     unknown_to_visibility,
 )
@@ -55,10 +56,7 @@ async def set_up(client: Client, *, retention: timedelta | None, dry_run: bool) 
         yield Step(f"namespace {client.namespace}", "is there", changed=False)
     else:
         if retention is None:
-            raise NotFound(
-                f"Temporal has no namespace {client.namespace!r}: make it with `agentvisor setup --namespace-retention "
-                f"7d`, or name another (temporal.namespace, TEMPORAL_NAMESPACE)"
-            )
+            raise no_namespace(client.namespace)
         if not dry_run:
             await _make_namespace(client, retention)
         kept = f"keeps executions that have ended for {retention.total_seconds() / 3600:g} hours"

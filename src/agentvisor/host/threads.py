@@ -165,8 +165,12 @@ class Threads:
         return await self._reader.read(thread_id, asked)
 
     async def whole(self, thread_id: ThreadId) -> Thread:
-        """The thread with everything but values, and inputs and outputs of runs."""
-        return await self._reader.read(thread_id, thread_pb2.ReadThread(thread_state=True, whole_run_id=NO_RUN))
+        """The thread with everything but values: every run with its input and output.
+
+        `Unavailable` where a worker of an older version has it and does not tell all of its runs.
+        """
+        asked = thread_pb2.ReadThread(thread_state=True, whole_run_id=NO_RUN, runs=thread_pb2.RUNS_ASKED_WHOLE)
+        return await self._reader.read(thread_id, asked)
 
     async def state(self, thread_id: ThreadId) -> Thread:
         """The thread with its state beside checkpoints, and without these."""
@@ -343,6 +347,11 @@ class Threads:
         if run is None or run.rolled_back:
             raise no_run(thread_id, run_id)
         return run
+
+    async def runs(self, thread_id: ThreadId) -> list[Run]:
+        """Every run that the thread keeps, the oldest first, without inputs and outputs."""
+        asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=NO_RUN, runs=thread_pb2.RUNS_ASKED_EVERY)
+        return list((await self._reader.read(thread_id, asked)).runs.values())
 
     async def wait_run(self, thread_id: ThreadId, run_id: RunId, seen: Callable[[Run], None] = lambda _: None) -> Run:
         """The run once it has ended, however long that takes; an outage of Temporal is waited out.

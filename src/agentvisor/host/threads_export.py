@@ -12,7 +12,7 @@ import structlog
 
 from agentvisor import __version__
 from agentvisor.core.copying import needed_blobs
-from agentvisor.core.errors import AgentVisorError, Internal, NotFound, Unavailable
+from agentvisor.core.errors import AgentVisorError, Internal, Unavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.records import Blob
 from agentvisor.core.runs import Run
@@ -96,22 +96,13 @@ async def export(threads: Threads, thread_id: ThreadId) -> Export:
         wanted = [*needed_blobs(thread.store), *(key for entry in thread.store.state for key in entry.blobs)]
         blobs = await threads.stored_blobs(thread_id, dict.fromkeys(wanted))
         if {blob.key for blob in blobs}.issuperset(wanted):
-            return Export(thread, blobs, list(_parts(thread, await _whole_runs(threads, thread))), threads)
+            return Export(thread, blobs, list(_parts(thread, _runs(thread))), threads)
     raise Unavailable(f"thread {thread_id} changes too fast to be exported: try again, or cancel its run first")
 
 
-async def _whole_runs(threads: Threads, thread: Thread) -> list[Run]:
-    """With their inputs and outputs; the clients' own sessions are nobody's history."""
-    runs: list[Run] = []
-    for run in thread.runs.values():
-        if run.is_session or run.rolled_back:
-            continue
-        try:
-            whole = await threads.get_run(thread.thread_id, run.run_id)
-        except NotFound:
-            whole = run  # pruned since: what is known of it goes along
-        runs.append(run if whole.status is not run.status else whole)
-    return runs
+def _runs(thread: Thread) -> list[Run]:
+    """The clients' own sessions are nobody's history."""
+    return [run for run in thread.runs.values() if not run.is_session and not run.rolled_back]
 
 
 def _parts(thread: Thread, runs: Iterable[Run]) -> Iterator[thread_pb2.Thread]:

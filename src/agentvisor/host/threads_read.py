@@ -28,7 +28,7 @@ from agentvisor.host.temporal_calls import thread_calls
 from agentvisor.protocol.convert import blob_from_message, operations_from
 from agentvisor.protocol.reads import Place, lay_over, place
 from agentvisor.protocol.threads import thread_from_message
-from agentvisor.protocol.v1 import journal_pb2, thread_pb2
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
 _TRIES = 20
 _RPC_TIMEOUT = timedelta(seconds=10)
@@ -107,9 +107,39 @@ class ThreadReader:
                 return None
             else:
                 whole.store.MergeFrom(reply.thread.store)
+                whole.runs.MergeFrom(reply.thread.runs)
             if not reply.cursor:
-                return thread_from_message(whole)
+                break
             page.cursor = reply.cursor
+        if asked.runs == thread_pb2.RUNS_ASKED_WHOLE and not reply.every_run:
+            runs = await self._one_by_one(thread_id, [run.spec.run_id for run in whole.runs], revision)
+            if runs is None:
+                return None
+            del whole.runs[:]
+            whole.runs.extend(runs)
+        return thread_from_message(whole)
+
+    async def _one_by_one(self, thread_id: ThreadId, named: list[str], revision: int) -> list[run_pb2.Run] | None:
+        """Whole runs of a worker older than the question for every one; `Unavailable` where some are missing."""
+        storage = thread_pb2.ReadStorageReply.FromString(
+            await self._query(thread_id, "read_storage", thread_pb2.ReadStorage().SerializeToString())
+        )
+        if storage.runs > len(named):
+            raise Unavailable(
+                f"thread {thread_id} is with a host of an older version, which tells {len(named)} of its "
+                f"{storage.runs} runs: try again once all hosts are of this version, and after `agentvisor migrate`",
+                thread_id=thread_id,
+            )
+        found = list[run_pb2.Run]()
+        for run_id in named:
+            asked = thread_pb2.ReadThread(without_checkpoints=True, whole_run_id=run_id)
+            answer = await self._query(thread_id, "read_thread", asked.SerializeToString())
+            reply = thread_pb2.ReadThreadReply.FromString(answer)
+            check_owner(thread_id, self._caller, reply.thread.owner)
+            if reply.revision != revision:
+                return None
+            found += [run for run in reply.thread.runs if run.spec.run_id == run_id]
+        return found
 
     async def blobs(
         self,

@@ -20,13 +20,13 @@ from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import state_bytes, stored_bytes
 from agentvisor.protocol.convert import blob_to_message, operations_from, struct_to_bytes
 from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts, state_parts
-from agentvisor.protocol.threads import source_of, thread_from_message, thread_to_message
+from agentvisor.protocol.threads import run_to_message, source_of, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
 """Of a query's answer; Temporal refuses one over 2 MB."""
 RUNS_BYTES = 300_000
-"""Of the runs in it that were not asked for."""
+"""Of the runs in it, where not every one is asked for."""
 CONFIG_BYTES = 8_000
 """Of the caller's configuration of such a run."""
 
@@ -44,15 +44,16 @@ _UNSAFE = re.compile(r"[^a-z0-9_.:/@+=,;() -]|\A | \Z")
 def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.ReadThreadReply:
     """What was asked for, from the cursor on, about PAGE_BYTES of them with the runs; what has no checkpoint last.
 
-    The cursor is one more than a position, so that runs may have the first page to themselves.
+    The cursor is one more than a position, so that runs may have the first page to themselves. Where every run is asked
+    for they come behind all else, page by page.
     """
     store, first = thread.store, asked.cursor == 0
     selected = _selected(store, asked)
-    loose = list(_loose(thread, asked))
+    loose = [*_loose(thread, asked), *_every_run(thread, asked)]
     message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
     if asked.HasField("page"):
         _leave_out_ended(message)
-    if first:
+    if first and not asked.runs:
         _leave_out_runs(message, asked.whole_run_id)
     else:
         message.ClearField("runs")
@@ -67,7 +68,9 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
             cost = part.ByteSize() + 8
         if (position > begins or first) and size + cost > PAGE_BYTES:
             break
-        if isinstance(part, thread_pb2.Store):
+        if isinstance(part, run_pb2.Run):
+            message.runs.append(part)
+        elif isinstance(part, thread_pb2.Store):
             message.store.MergeFrom(part)
         else:
             add_loose(message.store, part)
@@ -78,7 +81,18 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
         cursor=position + 1 if position < many else 0,
         unsheddable_bytes=thread.unsheddable_bytes() if first else 0,
         revision=thread.revision,
+        every_run=bool(asked.runs),
     )
+
+
+def _every_run(thread: Thread, asked: thread_pb2.ReadThread) -> Iterator[run_pb2.Run]:
+    if not asked.runs:
+        return
+    for run in thread.runs.values():
+        whole = asked.runs == thread_pb2.RUNS_ASKED_WHOLE or run.run_id == asked.whole_run_id
+        message = run_to_message(run, whole=whole)
+        _leave_out_large(message, whole=whole)
+        yield message
 
 
 def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
@@ -86,10 +100,7 @@ def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
     kept, size = list[run_pb2.Run](), 0
     for run in reversed(message.runs):
         whole = run.spec.run_id == whole_run_id
-        if whole and len(run.spec.input) + len(run.output) > PAGE_BYTES:
-            run.spec.ClearField("input")
-        if not whole and len(run.spec.config) > CONFIG_BYTES:
-            run.spec.ClearField("config")
+        _leave_out_large(run, whole=whole)
         if whole or size < RUNS_BYTES or not RunStatus(run.status).terminal:
             kept.append(run)
             size += 0 if whole else run.ByteSize()
@@ -97,6 +108,13 @@ def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
         kept.reverse()
         del message.runs[:]
         message.runs.extend(kept)
+
+
+def _leave_out_large(run: run_pb2.Run, *, whole: bool) -> None:
+    if whole and len(run.spec.input) + len(run.output) > PAGE_BYTES:
+        run.spec.ClearField("input")
+    if not whole and len(run.spec.config) > CONFIG_BYTES:
+        run.spec.ClearField("config")
 
 
 def _leave_out_ended(message: thread_pb2.Thread) -> None:

@@ -129,6 +129,16 @@ async def test_a_wrong_namespace_is_named(project: Path, temporal: str) -> None:
     assert "skipped  search-attributes  needs the namespace" in ended.out
 
 
+async def test_a_host_says_of_a_wrong_namespace_what_setup_says(project: Path, temporal: str) -> None:
+    for command in ("serve", "setup"):
+        ended = await run_command(
+            *(command, "--config", str(project), "--temporal-address", temporal),
+            AGENTVISOR_TEMPORAL_NAMESPACE="nowhere",
+        )
+        assert ended.code == 3
+        assert "has no namespace 'nowhere': make it with `agentvisor setup --namespace-retention 7d`" in ended.err
+
+
 async def test_missing_search_attributes_are_named_and_registered_by_setup(project: Path, temporal: str) -> None:
     namespace = await new_namespace(temporal, attributes=False)
     config = config_of(project, temporal, temporal__namespace=namespace)

@@ -1,6 +1,7 @@
 """Threads in files: taken to another cluster, whole; and of a file that is not sound, nothing is left there."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from dataclasses import dataclass
@@ -44,6 +45,10 @@ class Place:
     async def run(self, thread: str, agent: str, **body: Any) -> Any:
         asked = {"assistant_id": agent, "if_not_exists": "create", **body}
         return (await self.http.post(f"/threads/{thread}/runs/wait", json=asked)).raise_for_status().json()
+
+    async def run_in_background(self, thread: str, agent: str, **body: Any) -> Any:
+        asked = {"assistant_id": agent, "if_not_exists": "create", **body}
+        return (await self.http.post(f"/threads/{thread}/runs", json=asked)).raise_for_status().json()
 
     async def get(self, path: str, **query: Any) -> Any:
         return (await self.http.get(path, params=query)).raise_for_status().json()
@@ -90,7 +95,7 @@ class place:  # noqa: N801 - a context manager
         self._values = folder / "values" if storage else None
         limits = {"url": f"file://{self._values}", "max_inline_value": 20_000} if storage else {}
         http = {"port": free_ports(1)[0], **settings.pop("http", {})}
-        queue = {"task_queue": f"export-{uuid4().hex[:8]}"}
+        queue = {"task_queue": f"export-{uuid4().hex[:8]}", **settings.pop("keeping", {})}
         storage_ = {**limits, **settings.pop("limits", {})}
         given = {"agents": AGENTS, "http": http, "temporal": queue, "storage": storage_, **settings}
         (folder / "agentvisor.yaml").write_text(yaml.safe_dump(given))
@@ -223,6 +228,37 @@ async def test_who_imports_a_live_thread_neither_reads_on_nor_disturbs_those_who
     assert "event: gap" not in own
     assert "through the gate" in own, own
     await home.http.delete(f"/threads/{thread}")
+
+
+def with_many_runs(data: bytes, many: int) -> bytes:
+    """The file with so many runs before the one that it has."""
+    records = [*Reader().feed(data)][:-1]
+    at = next(number for number, one in enumerate(records) if one.thread.runs)
+    older = [export_pb2.ExportRecord.FromString(records[at].SerializeToString()) for _ in range(many)]
+    for number, one in enumerate(older):
+        one.thread.runs[0].spec.run_id = f"run-{number}"
+        one.thread.runs[0].spec.input = json.dumps({"count": number, "note": "n" * 200}).encode()
+    return rewritten([*records[:at], *older, *records[at:]])
+
+
+async def test_every_run_comes_along_however_many_there_are(
+    home: Place, other_temporal: TemporalProcess, tmp_path: Path
+) -> None:
+    """Over 300 KB of what is known of runs, which is where reads of a thread leave out the oldest."""
+    thread, many = unique(), 1_200
+    last = (await home.run_in_background(thread, "asking", input={"count": 1}))["run_id"]
+    await home.get(f"/threads/{thread}/runs/{last}/join")
+    everyone = [last, *(f"run-{number}" for number in reversed(range(many)))]
+    async with place(tmp_path, other_temporal.address, storage=False, keeping={"max_run_history": 0}) as there:
+        await there.imported(with_many_runs(await home.export(thread), many))
+        again = await there.export(thread)
+        assert len(again) > 300_000
+        await there.imported(again, thread_id=f"{thread}.2")
+        for named in (thread, f"{thread}.2"):
+            pages = [await there.get(f"/threads/{named}/runs", limit=1000, offset=at) for at in (0, 1000)]
+            assert [run["run_id"] for page in pages for run in page] == everyone
+        first = await there.get(f"/threads/{thread}.2/runs/run-0")
+        assert first["kwargs"]["input"] == {"count": 0, "note": "n" * 200}
 
 
 async def test_a_past_checkpoint_is_forked_after_an_import(home: Place, away: Place) -> None:

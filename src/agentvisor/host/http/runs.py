@@ -64,8 +64,8 @@ async def list_runs(
 ) -> JsonResponse:
     """The thread's runs, newest first."""
     fields = selected(select, RUN_FIELDS, "runs")
-    thread = await services.threads.get(thread_id)
-    shown = [run for run in reversed(thread.runs.values()) if run.is_agent and not run.rolled_back]
+    kept = await services.threads.runs(thread_id)
+    shown = [run for run in reversed(kept) if run.is_agent and not run.rolled_back]
     runs = [run_json(thread_id, run) for run in shown]
     found = [run for run in runs if status is None or run["status"] == status][offset : offset + limit]
     return JsonResponse([{name: run[name] for name in fields} for run in found])

@@ -10,6 +10,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -20,6 +21,29 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _RunsAsked:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RunsAskedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunsAsked.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RUNS_ASKED_UNSPECIFIED: _RunsAsked.ValueType  # 0
+    """The newest, and those that have not ended: as many as leave room for checkpoints."""
+    RUNS_ASKED_EVERY: _RunsAsked.ValueType  # 1
+    """Every one, in pages. An older worker answers with the newest."""
+    RUNS_ASKED_WHOLE: _RunsAsked.ValueType  # 2
+    """Every one, with its input and output."""
+
+class RunsAsked(_RunsAsked, metaclass=_RunsAskedEnumTypeWrapper): ...
+
+RUNS_ASKED_UNSPECIFIED: RunsAsked.ValueType  # 0
+"""The newest, and those that have not ended: as many as leave room for checkpoints."""
+RUNS_ASKED_EVERY: RunsAsked.ValueType  # 1
+"""Every one, in pages. An older worker answers with the newest."""
+RUNS_ASKED_WHOLE: RunsAsked.ValueType  # 2
+"""Every one, with its input and output."""
+Global___RunsAsked: _TypeAlias = RunsAsked  # noqa: Y015
 
 @_typing.final
 class Thread(_message.Message):
@@ -402,6 +426,7 @@ class ReadThread(_message.Message):
     PAGE_FIELD_NUMBER: _builtins.int
     SAVES_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Only this namespace; unset: all."""
     checkpoint_id: _builtins.str
@@ -419,6 +444,7 @@ class ReadThread(_message.Message):
     """True: only checkpoints of agentvisor.checkpoint; false: only others; unset: all. An older worker answers with all."""
     thread_state: _builtins.bool
     """With the entries of thread state."""
+    runs: Global___RunsAsked.ValueType
     @_builtins.property
     def page(self) -> Global___ListPage:
         """A page of a list. A worker that is older than this field answers with all: the reader chooses again."""
@@ -437,10 +463,11 @@ class ReadThread(_message.Message):
         page: Global___ListPage | None = ...,
         saves: _builtins.bool | None = ...,
         thread_state: _builtins.bool = ...,
+        runs: Global___RunsAsked.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "namespace", b"namespace", "page", b"page", "saves", b"saves"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "saves", b"saves", "thread_state", b"thread_state", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "runs", b"runs", "saves", b"saves", "thread_state", b"thread_state", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__namespace: _TypeAlias = _typing.Literal["namespace"]  # noqa: Y015
     _WhichOneofArgType__namespace: _TypeAlias = _typing.Literal["_namespace", b"_namespace"]  # noqa: Y015
@@ -490,12 +517,15 @@ class ReadThreadReply(_message.Message):
     CURSOR_FIELD_NUMBER: _builtins.int
     UNSHEDDABLE_BYTES_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    EVERY_RUN_FIELD_NUMBER: _builtins.int
     cursor: _builtins.int
     """Not 0 where there is more."""
     unsheddable_bytes: _builtins.int
     """Sizes of the whole state, in bytes."""
     revision: _builtins.int
     """Counts every change: pages of one read must agree."""
+    every_run: _builtins.bool
+    """Every run is in the pages, in order. An older worker does not say so, whatever it was asked."""
     @_builtins.property
     def thread(self) -> Global___Thread:
         """Blobs are left out."""
@@ -507,10 +537,11 @@ class ReadThreadReply(_message.Message):
         cursor: _builtins.int = ...,
         unsheddable_bytes: _builtins.int = ...,
         revision: _builtins.int = ...,
+        every_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["thread", b"thread"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "revision", b"revision", "thread", b"thread", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "every_run", b"every_run", "revision", b"revision", "thread", b"thread", "unsheddable_bytes", b"unsheddable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
