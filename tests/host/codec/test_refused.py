@@ -26,9 +26,7 @@ def counted() -> dict[tuple[str, str], float]:
     """What has been refused so far, by source and reason; each that there can be, from the start."""
     (metric,) = REFUSED_PAYLOADS.collect()
     return {
-        (one.labels["source"], one.labels["reason"]): one.value
-        for one in metric.samples
-        if one.name.endswith("_total")
+        (one.labels["source"], one.labels["reason"]): one.value for one in metric.samples if one.name.endswith("_total")
     }
 
 
