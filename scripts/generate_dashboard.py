@@ -272,6 +272,16 @@ ROWS: dict[str, list[Panel]] = {
             "Bps",
         ),
     ],
+    "Encryption": [
+        Panel(
+            "Refused: not encrypted, no key for it, or damaged",
+            {rate("agentvisor_refused_payloads_total", "source, reason"): "{{source}}: {{reason}}"},
+            "ops",
+            width=24,
+            red_from=0.001,
+            says="What Temporal or external storage gave and a host did not take.",
+        ),
+    ],
     "The host's process": [
         Panel("Memory", {gauge("process_resident_memory_bytes", "instance"): "{{instance}}"}, "bytes"),
         Panel("CPU", {rate("process_cpu_seconds_total", "instance"): "{{instance}}"}, "percentunit"),

@@ -5,6 +5,7 @@ import time
 from uuid import uuid4
 
 import pytest
+from prometheus_client import REGISTRY
 from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
@@ -99,17 +100,26 @@ async def failed_tasks(client: Client, thread_id: ThreadId) -> int:
     return len([event async for event in history if event.event_type == FAILED_TASK])
 
 
+def refused_payloads(reason: str) -> float:
+    """Those of Temporal that hosts of this process have refused for that reason."""
+    labels = {"source": "temporal", "reason": reason}
+    return REGISTRY.get_sample_value("agentvisor_refused_payloads_total", labels) or 0
+
+
 async def test_a_payload_of_another_thread_or_a_cut_one_costs_itself_and_neither_thread(temporal: str) -> None:
     async with engine_host(temporal, queue(), guests=guests(), encryption=encryption("k")) as host:
         one, other = await ran(host), await ran(host)
         moved = (await payloads_of(host.client, one))[0]
         assert moved.metadata["encoding"] == ENCODING
         own = (await payloads_of(host.client, other))[0]
+        before = refused_payloads("moved"), refused_payloads("damaged")
         for bad in (moved, Payload(metadata=dict(own.metadata), data=own.data[:-1])):
             await signalled(host.client, other, bad)
         await ran(host, other)
         assert numbers(await whole(host.threads, other)) == {1}
         assert await failed_tasks(host.client, other) == 0
+        assert refused_payloads("moved") > before[0]
+        assert refused_payloads("damaged") > before[1]
 
 
 async def test_a_damaged_update_is_refused_and_the_thread_goes_on(temporal: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import Generator
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 import httpx
 import pytest
+from temporalio.client import Client, ScheduleBackfill
 from tests.flow.conftest import Project
 from tests.support.collector import Collector, Spanned, collecting
 from tests.support.host_process import HostProcess
@@ -58,6 +62,15 @@ def begin(host: HostProcess, header: str, **more: object) -> tuple[str, str]:
 
 def status(host: HostProcess, thread: str, run: str) -> str:
     return str(httpx.get(f"{host.url}/threads/{thread}/runs/{run}").json().get("status"))
+
+
+async def fire_cron(project: Project, temporal: str, cron: str) -> None:
+    """As Temporal does it once in a year."""
+    client = await Client.connect(temporal)
+    queue = re.search(r"task_queue: (\S+)", project._settings)
+    assert queue is not None
+    schedule = client.get_schedule_handle(f"agentvisor-cron:{queue[1]}:{cron}")
+    await schedule.backfill(ScheduleBackfill(datetime(2020, 6, 1, tzinfo=UTC), datetime(2021, 6, 1, tzinfo=UTC)))
 
 
 def check_children(parent: Spanned, *children: Spanned) -> None:
@@ -126,6 +139,57 @@ def test_a_webhook_is_sent_within_the_runs_trace(project: Project, collector: Co
         (whole,) = collector.until(trace_id, "run thinks")
         check_children(whole, sent)
         assert receiver.at("/told")[0].headers["traceparent"] == f"00-{trace_id}-{sent.span_id}-01"
+
+
+def test_a_cron_that_fires_begins_a_trace_that_its_run_is_in(
+    project: Project, collector: Collector, temporal: str
+) -> None:
+    body = {"assistant_id": "thinks", "input": {}, "schedule": "0 0 1 1 *"}
+    header, asked_in, _ = traceparent()
+    made = httpx.post(f"{project.hosts[-1].url}/runs/crons", json=body, headers={"traceparent": header})
+    cron = made.json()["cron_id"]
+    asyncio.run(fire_cron(project, temporal, cron))
+
+    def fired() -> list[Spanned]:
+        return [one for one in collector.spans if one.attributes.get("agentvisor.cron_id") == cron]
+
+    until(fired)
+    (span,) = fired()
+    assert (span.name, span.parent_id) == ("cron", "")
+    assert span.trace_id != asked_in, "who made the cron asked for none of its runs"
+    (whole,) = collector.until(span.trace_id, "run thinks")
+    (attempt,) = collector.until(span.trace_id, "attempt thinks")
+    (thought,) = collector.until(span.trace_id, "think")
+    check_children(span, whole)
+    check_children(whole, attempt)
+    check_children(attempt, thought)
+    assert span.attributes["agentvisor.run_id"] == whole.attributes["agentvisor.run_id"]
+
+
+def test_a_host_that_another_one_asks_for_a_runs_events_is_in_the_readers_trace(
+    project: Project, collector: Collector
+) -> None:
+    hosts = [project.hosts[-1], start(project, collector)]
+    thread, run = begin(hosts[0], traceparent()[0], input={})
+    until(lambda: status(hosts[0], thread, run) == "success")
+
+    def read(host: HostProcess) -> str:
+        header, trace_id, _ = traceparent()
+        headers = {"traceparent": header, "Last-Event-ID": "-1"}
+        httpx.get(f"{host.url}/threads/{thread}/runs/{run}/stream", headers=headers, timeout=30)
+        return trace_id
+
+    traces = [read(host) for host in hosts]
+
+    def asked() -> list[Spanned]:
+        tapes = "GET /internal/v1/tapes/{thread_id}/{run_id}"
+        return [one for trace_id in traces for one in collector.named(trace_id, tapes)]
+
+    until(asked)
+    for there in asked():
+        (reading,) = collector.until(there.trace_id, "GET /threads/{thread_id}/runs/{run_id}/stream")
+        check_children(reading, there)
+        assert there.attributes["http.response.status_code"] == 200
 
 
 def test_a_trace_that_its_client_does_not_record_is_not_recorded(project: Project, collector: Collector) -> None:

@@ -15,7 +15,7 @@ from agentvisor.host.config_tree import AgentConfig
 from agentvisor.host.counts import count_workflow, know_agents, learn_framework
 from agentvisor.host.metrics import TABLE
 from agentvisor.host.worker import workflow_runner
-from agentvisor.host.workflow.counted import Counted, count_into
+from agentvisor.host.workflow.hearing import COUNTS, ENDS, NOTES, Counted
 from agentvisor.host.workflow.thread import ThreadWorkflow
 
 HISTORIES = sorted((Path(__file__).parents[1] / "histories" / "recorded").glob("run*.json"))
@@ -102,11 +102,15 @@ def test_a_framework_that_was_told_once_is_known_of_runs_whose_process_said_noth
     assert value("agentvisor_runs_total", agent="desk", framework="adk", outcome="error") == 1
 
 
-async def test_replays_of_recorded_histories_count_nothing() -> None:
-    seen: list[Counted] = []
-    count_into(lambda what, _labels, _number: seen.append(what))
+async def test_replays_of_recorded_histories_count_log_and_trace_nothing() -> None:
+    seen: list[object] = []
+
+    def hear(*told: object) -> None:
+        seen.append(told)
+
     replayer = Replayer(workflows=[ThreadWorkflow], workflow_runner=workflow_runner())
-    for path in HISTORIES:
-        await replayer.replay_workflow(WorkflowHistory.from_json(path.stem, path.read_text()))
+    with COUNTS.listening(hear), NOTES.listening(hear), ENDS.listening(hear):
+        for path in HISTORIES:
+            await replayer.replay_workflow(WorkflowHistory.from_json(path.stem, path.read_text()))
     assert HISTORIES
     assert seen == []

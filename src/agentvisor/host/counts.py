@@ -26,7 +26,7 @@ from agentvisor.host.metrics import (
     SHED,
     begin,
 )
-from agentvisor.host.workflow.counted import Counted
+from agentvisor.host.workflow.hearing import Counted
 
 _COUNTERS: dict[Counted, Counter] = {
     Counted.COMPACTED: COMPACTIONS,

@@ -58,7 +58,7 @@ def configure_logs(config: LogConfig | None = None, *, secrets: Iterable[str] = 
 
 
 def log_workflow(level: str, event: str, fields: Mapping[str, str]) -> None:
-    """Log what a workflow has noted (workflow/noted.py)."""
+    """Log what a workflow has noted (workflow/hearing.py)."""
     log.log(_LEVELS[level], event, **fields)
 
 

@@ -17,6 +17,7 @@ from agentvisor import __version__
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
 from agentvisor.core.shed import ShedStep
 from agentvisor.core.thread import ThreadStatus
+from agentvisor.host.codec.refused import Refused
 
 Values = tuple[str, ...] | str
 """Of a label: all that there are; or in words, where only a running host knows."""
@@ -323,6 +324,19 @@ MOVED_VALUES = _counter(
     "External storage",
     "moved_values",
     "Values that went to external storage because a thread had no room for them.",
+)
+
+# --- encryption ------------------------------------------------------------------------------------------------------
+
+REFUSED_PAYLOADS = _counter(
+    "Encryption",
+    "refused_payloads",
+    "What Temporal or external storage gave and this host refused: it is not encrypted (plaintext), its key is not "
+    "here (unknown_key), another one is here under its id (other_key), it was written for another place (moved), or "
+    "was changed or cut (damaged). Counted each time that it is read, by a thread that is replayed, too: alert on "
+    "this.",
+    source=("temporal", "storage"),
+    reason=tuple(one.value for one in Refused),
 )
 
 # --- webhooks and crons ----------------------------------------------------------------------------------------------

@@ -23,9 +23,8 @@ from agentvisor.host.counts import count_workflow
 from agentvisor.host.erasing import Eraser
 from agentvisor.host.logs import log_workflow
 from agentvisor.host.run_activity import Attempts
-from agentvisor.host.workflow.counted import count_into
 from agentvisor.host.workflow.expiring import upkeep_queue
-from agentvisor.host.workflow.noted import note_into
+from agentvisor.host.workflow.hearing import COUNTS, NOTES
 from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
@@ -98,8 +97,8 @@ async def workers(
     hosts find this one (peers.py). `terms`: how threads write owners and metadata into Temporal's index. The own queue
     has no version: what is on it is for this host and no other, whichever version the thread has moved to.
     """
-    count_into(count_workflow)
-    note_into(log_workflow)
+    COUNTS.add(count_workflow)
+    NOTES.add(log_workflow)
     tuner = WorkerTuner.create_composite(
         workflow_supplier=FixedSizeSlotSupplier(50),
         activity_supplier=capacity,

@@ -49,3 +49,22 @@ async def test_what_cannot_be_read_is_said_while_the_answer_does_not_come(monkey
     with pytest.raises(Sealed, match="gone"):
         await asyncio.wait_for(reading.answered(cast("Client", None), "t", silent()), 10)
     assert given_up.is_set()
+
+
+async def test_all_who_read_through_one_client_look_at_a_thread_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Anybody:
+        """A client that is asked nothing."""
+
+    read: list[str] = []
+
+    async def beginning(_client: Any, workflow_id: str) -> None:
+        read.append(workflow_id)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(reading, "_read_beginning", beginning)
+    client, another = cast("Client", Anybody()), cast("Client", Anybody())
+    asked = [reading.check_readable(client, thread) for thread in ("t", "u") * 100]
+    await asyncio.gather(*asked)
+    assert sorted(read) == ["t", "u"]
+    await reading.check_readable(another, "t")
+    assert sorted(read) == ["t", "t", "u"]

@@ -109,6 +109,43 @@ async def test_pages_of_temporals_ui_may_read_the_answer_and_other_pages_may_not
     assert "access-control-allow-origin" not in others.headers
 
 
+FAR = "https://temporal.example.com"
+
+
+@pytest.mark.parametrize(
+    "http, allows",
+    [
+        ({"http__operator_key": "operators key"}, True),
+        ({}, True),
+        ({"http__operator_key": "operators key", "http__cors_origins": ["https://chat.example.com"]}, True),
+        ({"http__operator_key": "operators key", "http__cors_origins": ["*"]}, False),
+        ({"http__operator_key": "operators key", "http__cors_origins": [FAR]}, False),
+    ],
+)
+async def test_which_pages_may_call_the_api_says_nothing_of_which_may_have_payloads_decrypted(
+    tmp_path: Path, http: dict[str, object], *, allows: bool
+) -> None:
+    """A browser asks before it sends the key: what is not answered with 200 stops it, whatever the headers say."""
+    origins = [FAR] if allows else ["https://temporal.elsewhere.example", "*"]
+    given = encryption("k", codec_key=CODEC_KEY, codec_origins=origins)
+    config = config_in(tmp_path, **http).model_copy(update={"encryption": given})
+    transport = httpx.ASGITransport(await app_without_temporal(config))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8090") as client:
+        asked = {
+            "origin": FAR,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "authorization,authorization-extras,content-type,x-namespace",
+        }
+        preflight = await client.options("/codec/decode?preserveStorageRefs=true", headers=asked)
+        answer = await decode(client, written(), origin=FAR)
+    assert (preflight.status_code == 200) is allows
+    for one in (preflight, answer):
+        assert one.headers.get("access-control-allow-origin") == (FAR if allows else None)
+        assert one.headers["vary"].lower().partition(",")[0] == "origin"
+    assert not allows or answer.headers["access-control-allow-credentials"] == "true"
+    assert not allows or preflight.headers["access-control-allow-credentials"] == "true"
+
+
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"payloads": 1}'])
 async def test_a_body_that_is_none_is_refused_and_no_crash(http: httpx.AsyncClient, body: bytes) -> None:
     answer = await http.post("/codec/decode", content=body, headers={"authorization": f"Bearer {CODEC_KEY}"})

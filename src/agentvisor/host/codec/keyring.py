@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from agentvisor.core.errors import Sealed
+from agentvisor.host.codec.refused import Refused
 
 KEY_BYTES = 32
 _KEPT = 2_000
@@ -71,12 +71,12 @@ class Keyring:
         """The key that `what` was encrypted with; `Sealed` where it is not here."""
         key = self._keys.get(key_id)
         if key is None:
-            raise Sealed(
+            raise Refused.UNKNOWN_KEY.sealed(
                 f"{what} was encrypted with key {key_id!r}, which this host does not have: add it to encryption.keys",
                 key_id=key_id,
             )
         if key.check != check:
-            raise Sealed(
+            raise Refused.OTHER_KEY.sealed(
                 f"{what} was encrypted with another key {key_id!r} than this host has under that id: give it the right "
                 "one in encryption.keys",
                 key_id=key_id,

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from agentvisor.core.errors import Corrupt, Sealed
+from agentvisor.core.errors import Sealed
 from agentvisor.host.codec.keyring import Keyring
+from agentvisor.host.codec.refused import Refused
 
 SUFFIX = ".encrypted"
 """Of paths. They stand in the thread's state: nobody can pass off something else for an encrypted object, or back."""
@@ -68,7 +69,7 @@ class ObjectCipher:
     def opened(self, path: str, head: bytes, pieces: bytes, first: int, size: int) -> bytes:
         """The plain bytes of pieces, of an object of so many plain bytes in all. `Sealed`, `Corrupt`."""
         if len(head) != HEAD or not head.startswith(_MAGIC):
-            raise Corrupt(f"object {path} is damaged: it does not begin as an encrypted one")
+            raise Refused.DAMAGED.corrupt(f"object {path} is damaged: it does not begin as an encrypted one")
         long = head[4]
         at = 5 + _ID
         key_id, check, salt = head[5 : 5 + long], head[at : at + _CHECK], head[at + _CHECK : at + _CHECK + _SALT]
@@ -80,7 +81,7 @@ class ObjectCipher:
                 nonce = _nonce(number, is_last=number == last)
                 plain.append(cipher.decrypt(nonce, pieces[begin : begin + _STORED], head))
             except (InvalidTag, ValueError) as error:
-                raise Corrupt(
+                raise Refused.DAMAGED.corrupt(
                     f"object {path} is damaged, cut, or was moved here: piece {number} does not decrypt"
                 ) from error
         return b"".join(plain)

@@ -19,9 +19,11 @@ from temporalio.converter import (
     WithSerializationContext,
 )
 
-from agentvisor.core.errors import Corrupt, Sealed
+from agentvisor.core.errors import AgentVisorError, Corrupt
 from agentvisor.host.codec.keyring import Key, Keyring
 from agentvisor.host.codec.places import NOWHERE, Place, place_of
+from agentvisor.host.codec.refused import Refused, why
+from agentvisor.host.metrics import REFUSED_PAYLOADS
 from agentvisor.protocol.compression import compress, decompress
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.encryption")
@@ -88,24 +90,28 @@ class SealingCodec(PayloadCodec, WithSerializationContext):
         return [await self._decoded(one) for one in payloads]
 
     async def _decoded(self, payload: Payload) -> Payload:
-        if payload.metadata.get("encoding") != ENCODING:
-            if self._required:
-                raise Sealed(
-                    f"{self._place} holds something that is not encrypted, and this host takes nothing that is not: "
-                    "set encryption.required to false until `agentvisor migrate --all` has taken every thread along "
-                    "(docs/encryption.md)"
-                )
-            return payload
         try:
-            return await _off_loop(len(payload.data), opened, payload, self._keyring, self._place)
-        except Corrupt as error:
-            if not self._for_workers:
+            return await self._opened(payload)
+        except AgentVisorError as error:
+            REFUSED_PAYLOADS.labels("temporal", why(error)).inc()
+            if not self._for_workers or not isinstance(error, Corrupt):
                 raise
             log.error("payload_refused", workflow=self._place.workflow_id, error=error.message)  # noqa: TRY400
             # Of an activity the workflow is told what it takes for a report that was lost.
             if self._of_activity:
                 return Payload(metadata={"encoding": b"binary/plain"}, data=_NOT_A_MESSAGE)
             return Payload(metadata={"encoding": REFUSED})
+
+    async def _opened(self, payload: Payload) -> Payload:
+        if payload.metadata.get("encoding") != ENCODING:
+            if self._required:
+                raise Refused.PLAINTEXT.sealed(
+                    f"{self._place} holds something that is not encrypted, and this host takes nothing that is not: "
+                    "set encryption.required to false until `agentvisor migrate --all` has taken every thread along "
+                    "(docs/encryption.md)"
+                )
+            return payload
+        return await _off_loop(len(payload.data), opened, payload, self._keyring, self._place)
 
 
 def sealed(payload: Payload, key: Key, place: Place) -> Payload:
@@ -136,7 +142,7 @@ def opened(payload: Payload, keyring: Keyring, place: Place) -> Payload:
     """The payload that was encrypted for this place. `Sealed`, `Corrupt`."""
     says = named_place(payload)
     if says != place:
-        raise Corrupt(f"{place} holds a payload that was written for {says}: somebody has moved it")
+        raise Refused.MOVED.corrupt(f"{place} holds a payload that was written for {says}: somebody has moved it")
     key_id = payload.metadata.get(_KEY_ID, b"")[:_ID_SHOWN].decode(errors="replace")
     try:
         check = bytes.fromhex(payload.metadata.get(_CHECK, b"").decode(errors="replace"))
@@ -147,13 +153,13 @@ def opened(payload: Payload, keyring: Keyring, place: Place) -> Payload:
     try:
         body = key.cipher(_PURPOSE + says.encoded()).decrypt(nonce, data, _authenticated(key.id, says.encoded()))
     except (InvalidTag, ValueError) as error:
-        raise Corrupt(
+        raise Refused.DAMAGED.corrupt(
             f"a payload of {says} ({len(payload.data)} bytes, key {key_id!r}) was damaged or cut: it does not decrypt"
         ) from error
     try:
         return Payload.FromString(_uncompressed(body))
     except DecodeError as error:
-        raise Corrupt(f"a payload of {says} holds something else than a payload") from error
+        raise Refused.DAMAGED.corrupt(f"a payload of {says} holds something else than a payload") from error
 
 
 def _uncompressed(body: bytes) -> bytes:

@@ -9,7 +9,7 @@ from typing import cast
 
 from temporalio.converter import ActivitySerializationContext, SerializationContext, WorkflowSerializationContext
 
-from agentvisor.core.errors import Corrupt
+from agentvisor.host.codec.refused import Refused
 
 CRON_PREFIX = "agentvisor-cron:"
 """Of the ids of schedules, and of the workflows that they start."""
@@ -39,7 +39,7 @@ class Place:
             found = None
         named = cast("list[object]", found) if isinstance(found, list) else []
         if len(named) != 2 or not all(isinstance(one, str) and _is_text(one) for one in named):
-            raise Corrupt("an encrypted payload does not say where it belongs")
+            raise Refused.DAMAGED.corrupt("an encrypted payload does not say where it belongs")
         return cls(str(named[0]), str(named[1]))
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
@@ -15,12 +16,16 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from agentvisor.host.codec.client import of_workflow
+from agentvisor.host.codec.looks import Looks
 
 _TIMEOUT = timedelta(seconds=10)
 _SOON = 1.0
 """Seconds after which a workflow that is well has answered."""
 
 Result = TypeVar("Result")
+
+_looks: WeakKeyDictionary[Client, Looks] = WeakKeyDictionary()
+"""One for all that read through a client: each request has a reader of its own."""
 
 
 async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionStartedEventAttributes) -> bytes:
@@ -54,7 +59,14 @@ async def _ended(task: asyncio.Future[Result]) -> None:
 
 
 async def check_readable(client: Client, workflow_id: str) -> None:
-    """Asked when a workflow did not answer: `Sealed` or `Corrupt` where this host could not do its tasks either."""
+    """Asked when a workflow did not answer: `Sealed` or `Corrupt` where this host could not do its tasks either.
+
+    It reads the execution's first event, which may have megabytes: no oftener than `Looks` has it.
+    """
+    await _looks.setdefault(client, Looks()).at(workflow_id, lambda: _read_beginning(client, workflow_id))
+
+
+async def _read_beginning(client: Client, workflow_id: str) -> None:
     request = GetWorkflowExecutionHistoryRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow_id), maximum_page_size=1
     )

@@ -13,9 +13,11 @@ from agentvisor.core.errors import AgentVisorError, Corrupt, Fenced, Internal, S
 from agentvisor.core.records import Blob
 from agentvisor.host.codec import objects
 from agentvisor.host.codec.objects import ObjectCipher
+from agentvisor.host.codec.refused import Refused, why
 from agentvisor.host.external.backend import Backend, first_line, shown
 from agentvisor.host.external.places import Names
 from agentvisor.host.external.room import Room
+from agentvisor.host.metrics import REFUSED_PAYLOADS
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.storage")
 
@@ -95,7 +97,7 @@ class ExternalStorage:
         what = f"value {blob.key.hex()[:16]} ({blob.location})"
         try:
             if blob.location.endswith(objects.SUFFIX):
-                return await self._deciphered(blob, start, length, what)
+                return await self._opened(blob, start, length, what)
             data = await self._got(blob.location, start, length, what)
         except _Gone as gone:
             raise Corrupt(f"{what} is gone from external storage {self.url}") from gone
@@ -107,6 +109,13 @@ class ExternalStorage:
         return await self._patiently(
             lambda: self._backend.get(path, start, length), f"{what} could not be read", reading=True
         )
+
+    async def _opened(self, blob: Blob, start: int, length: int, what: str) -> bytes:
+        try:
+            return await self._deciphered(blob, start, length, what)
+        except (Sealed, Corrupt) as error:
+            REFUSED_PAYLOADS.labels("storage", why(error)).inc()
+            raise
 
     async def _deciphered(self, blob: Blob, start: int, length: int, what: str) -> bytes:
         path, size = blob.location, blob.stored_size
@@ -126,7 +135,7 @@ class ExternalStorage:
 
     def _ciphering(self, path: str) -> ObjectCipher:
         if self._cipher is None:
-            raise Sealed(
+            raise Refused.UNKNOWN_KEY.sealed(
                 f"{path} is encrypted, and this host has no encryption.keys: add those of the host that wrote it"
             )
         return self._cipher

@@ -9,6 +9,7 @@ import hmac
 from fastapi import APIRouter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -63,17 +64,33 @@ def _given(headers: Headers) -> str:
 
 
 class CodecPages:
-    """Lets pages of Temporal's UI, and no others, read the codec's answers, with the key that their browser has."""
+    """Lets pages of Temporal's UI, and no others, read the codec's answers, with the key that their browser has.
+
+    Which pages may call the API is another question: for these paths, this has the only word.
+    """
 
     def __init__(self, app: ASGIApp, origins: list[str]) -> None:
         self._app = app
-        self._origins = frozenset(origins)
+        # `*` is no origin here: with it, any page could use the key that a browser keeps.
+        self._origins = frozenset(origins) - {"*"}
+        self._asked = CORSMiddleware(
+            app,
+            allow_origins=sorted(self._origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            allow_credentials=True,
+            allow_private_network=True,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] not in PATHS:
             await self._app(scope, receive, send)
             return
-        origin = Headers(scope=scope).get("origin", "")
+        headers = Headers(scope=scope)
+        if scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers:
+            await self._asked(scope, receive, send)
+            return
+        origin = headers.get("origin", "")
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -10,7 +10,7 @@ from agentvisor.host.config_error import ConfigError
 from agentvisor.host.config_tree import Config
 from agentvisor.host.tracing.run_spans import RunSpans
 from agentvisor.host.tracing.spans import NO_TRACING, Tracing
-from agentvisor.host.workflow.traced import listening
+from agentvisor.host.workflow.hearing import ENDS
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def traces_of(config: Config, host_id: str) -> AsyncGenerator[Tracing]:
         ) from error
     tracing = Otel(version=__version__, host_id=host_id, service_name=config.telemetry.service_name)
     try:
-        with listening(RunSpans(tracing, config.agents, host_id).ended):
+        with ENDS.listening(RunSpans(tracing, config.agents, host_id).ended):
             yield tracing
     finally:
         await tracing.close()

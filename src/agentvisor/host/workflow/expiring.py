@@ -16,7 +16,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core import expiry
     from agentvisor.core.thread import Thread
-    from agentvisor.host.workflow.noted import noted
+    from agentvisor.host.workflow.hearing import noted
     from agentvisor.protocol.v1 import run_pb2
 
 EXPIRE_ACTIVITY = "agentvisor.expire"

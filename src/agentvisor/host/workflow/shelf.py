@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.errors import Conflict, InvalidInput
     from agentvisor.core.shelf import Change, ChangeKind, Shelf
     from agentvisor.host.workflow.details_beside import shelf_details
-    from agentvisor.host.workflow.noted import noted
+    from agentvisor.host.workflow.hearing import noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.protocol.shelves import (
         changes_from_messages,

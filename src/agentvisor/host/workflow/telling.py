@@ -17,7 +17,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from agentvisor.core.ids import RunId
     from agentvisor.core.thread import Thread
-    from agentvisor.host.workflow.noted import noted
+    from agentvisor.host.workflow.hearing import noted
     from agentvisor.protocol.threads import notice_to_message
 
 WEBHOOK_ACTIVITY = "agentvisor.webhook"

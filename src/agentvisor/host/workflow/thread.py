@@ -26,13 +26,11 @@ with workflow.unsafe.imports_passed_through():
     from agentvisor.core.thread import Thread
     from agentvisor.host.workflow.attempt import start_attempt
     from agentvisor.host.workflow.closes import close_of_error, close_of_value
-    from agentvisor.host.workflow.counted import Counted, counted
     from agentvisor.host.workflow.expiring import sweep
-    from agentvisor.host.workflow.noted import noted
+    from agentvisor.host.workflow.hearing import ENDS, Counted, counted, noted
     from agentvisor.host.workflow.refusals import refusing
     from agentvisor.host.workflow.showing import Showing
     from agentvisor.host.workflow.telling import tell
-    from agentvisor.host.workflow.traced import traced
     from agentvisor.protocol import reads
     from agentvisor.protocol.convert import operations_from
     from agentvisor.protocol.default_answers import run_with_defaults
@@ -217,7 +215,7 @@ class ThreadWorkflow:
     def _tell_ends(self, framework: str = "") -> None:
         """Trace and count what has ended since it was asked last; the framework is what the attempt told that ended."""
         for end in self._thread.ends:
-            traced(self._thread.thread_id, end)
+            ENDS.tell(self._thread.thread_id, end)
             if end.attempt is None and end.run.is_agent:
                 counted(Counted.ENDED, end.run.spec.agent, framework, end.outcome, number=end.seconds)
         self._thread.ends.clear()
