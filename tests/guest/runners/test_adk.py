@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
-from google.adk.agents import Agent
+from google.adk.agents import Agent, ParallelAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.apps.app import EventsCompactionConfig
 from google.adk.apps.base_events_summarizer import BaseEventsSummarizer
@@ -23,6 +23,7 @@ from tests.guest.runners.adk_agents import DID, agent
 from tests.guest.runners.adk_running import Thread
 
 from agentvisor.client import tool_scope
+from agentvisor.client.conversation import Paused, conversation
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import open_questions
@@ -407,6 +408,19 @@ def test_effects_of_one_call_are_told_from_those_of_another() -> None:
     ids = [one.id for event in events_of(thread) for one in event.get_function_calls()]
     assert sorted(scopes) == sorted(f"tool/{id_}/" for id_ in ids)
     assert tool_scope.scope() == ""
+
+
+def test_agents_side_by_side_that_ask_by_agentvisor_interrupt_end_the_run_paused() -> None:
+    def ask(note: str) -> str:
+        """Ask, as `agentvisor.interrupt` does where there is no answer."""
+        talk = conversation()
+        assert talk is not None
+        talk.is_paused = True
+        raise Paused(note)
+
+    sides = [agent(name, [call("ask", note=name), "done"], ask) for name in ("a", "b")]
+    thread = Thread(lambda: ParallelAgent(name="par", sub_agents=[side.clone() for side in sides]))
+    assert thread.run("go") == ("paused", None)
 
 
 def test_an_agent_that_delegates_goes_on_when_the_other_has_talked_with_the_user() -> None:

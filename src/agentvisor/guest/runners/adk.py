@@ -99,7 +99,10 @@ class _Run:
                 seen = await self._sessions.seen(key)
                 invocation = await invocation_of(self._task, answers, self._sessions, key, seen)
                 drained = invocation is not None and await self._go_on(runner, key, invocation)
-            except Paused:
+            except (Paused, BaseExceptionGroup):
+                # Agents side by side are tasks of a group, which raises in a group what ended them.
+                if not self._talk.is_paused:
+                    raise
                 drained = False
             finally:
                 self._events.flush()
