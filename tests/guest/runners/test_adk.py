@@ -391,6 +391,29 @@ def test_state_that_is_not_json_is_named_in_the_log(caplog: pytest.LogCaptureFix
     assert thread.shown["state"]["odd"].startswith("<object object")
 
 
+@pytest.mark.parametrize("beside", [[], [call("pay", note="1")]], ids=["alone", "beside_another"])
+def test_state_of_bytes_that_are_no_text_is_stored_as_base64(beside: list[Any]) -> None:
+    def keep(tool_context: Any) -> str:
+        """Keep."""
+        tool_context.state["odd"] = b"\xff\x00"
+        return "kept"
+
+    thread = Thread(lambda: agent("a", [[call("keep"), *beside], "done"], keep, adk_agents.pay))
+    assert thread.run("go") == ("completed", "done")
+    assert thread.shown["state"]["odd"] == base64.urlsafe_b64encode(b"\xff\x00").decode()
+
+
+@pytest.mark.parametrize("beside", [[], [call("pay", note="1")]], ids=["alone", "beside_another"])
+def test_a_tools_result_that_is_not_json_is_an_error_that_names_the_tool(beside: list[Any]) -> None:
+    def odd() -> Any:
+        """Odd."""
+        return {"rows": [1, object()]}
+
+    thread = Thread(lambda: agent("a", [[call("odd"), *beside], "done"], odd, adk_agents.pay))
+    with pytest.raises(InvalidInput, match=r"what the tool odd returned is not JSON.*object"):
+        thread.run("go")
+
+
 # --- more of ADK -----------------------------------------------------------------------------------------------------
 
 
