@@ -99,7 +99,9 @@ class _Run:
                 seen = await self._sessions.seen(key)
                 invocation = await invocation_of(self._task, answers, self._sessions, key, seen)
                 drained = invocation is not None and await self._go_on(runner, key, invocation)
-            except (Paused, BaseExceptionGroup):
+            except Paused:
+                drained = False
+            except BaseExceptionGroup:
                 # Agents side by side are tasks of a group, which raises in a group what ended them.
                 if not self._talk.is_paused:
                     raise
