@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,9 +29,16 @@ def annotated_as_text(options: dict[str, Any]) -> "StateGraph[Any]":
     raise NotImplementedError
 
 
+class Maker:
+    def __call__(self, config: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     "agent",
     [
+        Maker(),
+        partial(annotated, {}),
         graphs.graph,
         graphs.builder,
         graphs.factory,

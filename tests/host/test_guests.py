@@ -101,6 +101,22 @@ async def test_an_output_with_an_interrupt_is_a_pause(host: Hosting) -> None:
     assert end.ending == Ending.ENDING_PAUSED
 
 
+async def test_what_is_asked_in_tasks_of_a_group_is_a_pause_and_no_error(host: Hosting) -> None:
+    end, _ = await host.run("asks_in_a_group", input=sent(None))
+    assert end.ending == Ending.ENDING_PAUSED, end
+
+
+async def test_an_effect_whose_task_in_a_group_cannot_tell_is_asked_about(host: Hosting) -> None:
+    end, kept = await host.run("cannot_tell_in_a_group", input=sent(None))
+    assert end.ending == Ending.ENDING_PAUSED, end
+    assert [one.kind for one in kept.thread.store.questions.waiting] == ["effect_unknown"]
+
+
+async def test_threads_that_update_the_same_object_at_once_all_come_through(host: Hosting) -> None:
+    end, _ = await host.run("updates_at_once", input=sent(None))
+    assert output(end) == 160
+
+
 # --- how an agent ends -----------------------------------------------------------------------------------------------
 
 
@@ -112,6 +128,17 @@ async def test_an_exception_is_told_from_the_users_first_line_on(host: Hosting) 
     first, second, *_ = [line.strip() for line in end.outcome.traceback.splitlines() if line.startswith("  File")]
     assert (first.split(", in ")[1], second.split(", in ")[1]) == ("boom", "helper")
     assert str(PLAIN) in first
+
+
+@pytest.mark.parametrize(
+    "how, code, told", [("returns", 0, ""), ("exits", 0, ""), ("raises", 1, "ValueError: of the child")]
+)
+async def test_a_process_that_an_agent_forks_ends_as_a_program_does(
+    host: Hosting, how: str, code: int, told: str
+) -> None:
+    end, kept = await host.run("forks", input=sent(how))
+    assert output(end) == code
+    assert "".join(kept.errors[-1:]) == told
 
 
 @pytest.mark.parametrize("agent, place", [("not_json", "output['steps'][1]"), ("event_not_json", "event")])

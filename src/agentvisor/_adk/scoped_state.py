@@ -63,4 +63,5 @@ def _plain(key: str, value: object) -> Json:
             key,
             type(value).__qualname__,
         )
-        return cast("Json", to_jsonable_python(value, serialize_unknown=True))
+        # Bytes that are no text, too.
+        return cast("Json", to_jsonable_python(value, serialize_unknown=True, bytes_mode="base64"))

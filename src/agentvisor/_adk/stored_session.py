@@ -15,9 +15,11 @@ from typing import cast
 from urllib.parse import quote
 
 from google.adk.events.event import Event
+from pydantic_core import PydanticSerializationError
 
 from agentvisor._adk.scoped_state import ScopedState
 from agentvisor._adk.thread_store import Entry
+from agentvisor.core.errors import InvalidInput
 from agentvisor.protocol.metadata import Json
 
 Item = Mapping[str, Json]
@@ -73,12 +75,26 @@ def creation(key: SessionKey, state: ScopedState, created_at: float, stamp: int)
 
 def appended(event: Event, run_id: str, stamp: int) -> dict[str, Json]:
     """The item of an event. `stamp` orders changes to what sessions share; 0 where there are none."""
-    item: dict[str, Json] = {"event": json.loads(event.model_dump_json(exclude_none=True))}
+    try:
+        plain = event.model_dump_json(exclude_none=True)
+    except PydanticSerializationError as error:
+        raise InvalidInput(f"{_unstorable(event)} is not JSON: {error}", event_id=event.id) from error
+    item: dict[str, Json] = {"event": json.loads(plain)}
     if run_id:
         item["run"] = run_id
     if stamp:
         item["stamp"] = stamp
     return item
+
+
+def _unstorable(event: Event) -> str:
+    """What of an event is no JSON: mostly what a tool has returned."""
+    for one in event.get_function_responses():
+        try:
+            one.model_dump_json()
+        except PydanticSerializationError:
+            return f"what the tool {one.name} returned"
+    return f"an event of {event.author}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -117,14 +117,16 @@ class Once:
         try:
             self._replay(effect)
             result = yield Invoke(self.function, around, requests.awaited(self.place))
-        except UnknownOutcome:
-            # It cannot tell itself. A second time nobody is asked to try again: that would have no end.
-            if self._cannot_tell or (self.on_unknown == "fail" and self.reconcile is None):
-                raise
-            self._cannot_tell = True
-            return (yield from self._resolve(effect))
-        except (Exception, Paused) as error:
-            yield requests.failed(self.place, error)
+        except (Exception, Paused, BaseExceptionGroup) as error:
+            causes = list(_causes(error))
+            if any(isinstance(one, UnknownOutcome) for one in causes):
+                # It cannot tell itself. A second time nobody is asked to try again: that would have no end.
+                if self._cannot_tell or (self.on_unknown == "fail" and self.reconcile is None):
+                    raise
+                self._cannot_tell = True
+                return (yield from self._resolve(effect))
+            if all(isinstance(one, Exception | Paused) for one in causes):
+                yield requests.failed(self.place, error)
             raise
         self._used += sum(count() for count in counts)
         return (yield from self._finish(result))
@@ -233,6 +235,15 @@ class Once:
 
 
 HOW_TO_DECIDE = "look whether it happened, give once a reconcile function or another on_unknown, or forget it"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What was raised: of a group, which tasks side by side raise, what each of them has."""
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+        yield from _causes(one)
 
 
 def _told(effect: Effect) -> str:

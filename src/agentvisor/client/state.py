@@ -23,7 +23,10 @@ from agentvisor.protocol.v1 import store_pb2
 
 JSON = "json"
 _TRIES = 20
-"""At an entry that somebody else changes all the time."""
+"""At reading an entry that somebody else changes all the time."""
+_TRIES_TO_UPDATE = 2_000
+"""Where one fails another has come through, so that all do in the end: a hundred tasks of one super-step may update the
+same entry. Twenty tries were too few for sixteen threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class State:
 
     def update(self, place: Place, changes: Mapping[str, object], expected: int | None) -> Operation[int]:
         """Set members of the object that the entry holds; one that does not exist begins as an empty object."""
-        for last in (*[False] * (_TRIES - 1), True):
+        for left in range(_TRIES_TO_UPDATE, 0, -1):
             entry = yield from self.entry(place)
             before: object = {} if entry is None else entry.value
             is_now = 0 if entry is None else entry.revision
@@ -156,7 +159,7 @@ class State:
                 return (yield from self.set(place, json.dumps(merged, separators=(",", ":")).encode(), revision))
             except Conflict as error:
                 # Without a revision, it is not the entry that is in the way, but a run.
-                if last or expected is not None or "revision" not in error.details:
+                if left == 1 or expected is not None or "revision" not in error.details:
                     raise
         raise AssertionError
 

@@ -57,6 +57,7 @@ def live(channel_fd: int) -> NoReturn:
     # The SDK reads the variables when it is imported for the first time.
     from agentvisor.client.socketpair import Channel
 
+    own = os.getpid()
     channel = Channel(channel_fd)
     task = channel.receive_task()
     cancellation = Cancellation()
@@ -64,11 +65,25 @@ def live(channel_fd: int) -> NoReturn:
     channel.start_reader(cancellation.request)
     join_trace()
     verdict = _judge(task, channel, cancellation)
+    if os.getpid() != own:
+        _end_fork(verdict)
     # The last word is near: an interrupt that comes now is too late.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if verdict.outcome is not None:
         _say(verdict.outcome, channel)
     _leave(verdict.code, at_once=verdict.at_once)
+
+
+def _end_fork(verdict: Verdict) -> NoReturn:
+    """End a process that the user's code has forked, and that has come out of it: as a program's would end.
+
+    What became of the run is the agent's own process's to say.
+    """
+    code = verdict.code
+    if verdict.outcome is not None and code == AGENT_ERROR:
+        sys.stderr.write(verdict.outcome.traceback)
+        code = 1
+    _leave(code, at_once=False)
 
 
 def _say(outcome: Outcome, channel: Channel) -> None:

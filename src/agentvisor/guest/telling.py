@@ -71,10 +71,16 @@ def _is_for_crewai(agent: object) -> bool:
 
 
 def _makes_graphs(agent: object) -> bool:
-    """Whether it is a function that makes a graph: it says so, or it does not take an input as an agent does."""
-    if not inspect.isroutine(agent):
+    """Whether it is a function that makes a graph: it says so, or it does not take an input as an agent does.
+
+    A method is one, and so is an object that is called as one.
+    """
+    if not callable(agent) or isinstance(agent, type):
         return False
-    signature = inspect.signature(agent)
+    try:
+        signature = inspect.signature(agent)
+    except (TypeError, ValueError):
+        return False
     returned: object = signature.return_annotation
     if isinstance(returned, str):
         said = returned.split("[")[0].rpartition(".")[2]

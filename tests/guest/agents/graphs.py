@@ -5,7 +5,7 @@ import operator
 import os
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -63,6 +63,13 @@ async def managed_factory(config):
     effect("open")
     yield looping().compile()
     effect("close")
+
+
+@contextmanager
+def swallowing_factory(config):
+    """What it holds must not keep it from closing; so somebody has written `except BaseException`."""
+    with suppress(BaseException):
+        yield fails
 
 
 def no_graph():

@@ -7,7 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import agentvisor
+from agentvisor import thread_state
 from agentvisor.client.socketpair import own_channel
 from agentvisor.protocol.v1.guest_pb2 import Outcome
 from agentvisor.protocol.v1.store_pb2 import Projection, StoreRequest
@@ -110,6 +113,50 @@ def dies(input):
 
 def paused(input):
     return {"x": 1, "__interrupt__": [{"value": "sure?", "id": "1"}]}
+
+
+async def asks_in_a_group(input):
+    """As people run things side by side: the group raises what its tasks have raised in a group."""
+
+    async def ask(number):
+        await asyncio.sleep(0)
+        return agentvisor.interrupt(number)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(number)) for number in range(2)]
+    return [task.result() for task in tasks]
+
+
+async def cannot_tell_in_a_group(input):
+    """One of the tasks that an effect is made of does not know whether it happened."""
+
+    async def send():
+        raise agentvisor.UnknownOutcome("the bank did not answer in time")
+
+    async def charge():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(send())
+
+    return await agentvisor.once("charge", charge)
+
+
+def forks(input):
+    """A child that ends as programs do: it returns, exits, or raises."""
+    child = os.fork()
+    if child == 0:
+        if input == "exits":
+            sys.exit(0)
+        if input == "raises":
+            raise ValueError("of the child")
+        return "of the child"
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def updates_at_once(input):
+    """Sixteen threads, each with changes of its own to the same object."""
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: thread_state.update("seen", {str(number): number}), range(160)))
+    return len(thread_state.get("seen"))
 
 
 def environment(input):

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
-from google.adk.agents import Agent
+from google.adk.agents import Agent, ParallelAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.apps.app import EventsCompactionConfig
 from google.adk.apps.base_events_summarizer import BaseEventsSummarizer
@@ -23,6 +23,7 @@ from tests.guest.runners.adk_agents import DID, agent
 from tests.guest.runners.adk_running import Thread
 
 from agentvisor.client import tool_scope
+from agentvisor.client.conversation import Paused, conversation
 from agentvisor.core.errors import InvalidInput
 from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import open_questions
@@ -390,6 +391,29 @@ def test_state_that_is_not_json_is_named_in_the_log(caplog: pytest.LogCaptureFix
     assert thread.shown["state"]["odd"].startswith("<object object")
 
 
+@pytest.mark.parametrize("beside", [[], [call("pay", note="1")]], ids=["alone", "beside_another"])
+def test_state_of_bytes_that_are_no_text_is_stored_as_base64(beside: list[Any]) -> None:
+    def keep(tool_context: Any) -> str:
+        """Keep."""
+        tool_context.state["odd"] = b"\xff\x00"
+        return "kept"
+
+    thread = Thread(lambda: agent("a", [[call("keep"), *beside], "done"], keep, adk_agents.pay))
+    assert thread.run("go") == ("completed", "done")
+    assert thread.shown["state"]["odd"] == base64.urlsafe_b64encode(b"\xff\x00").decode()
+
+
+@pytest.mark.parametrize("beside", [[], [call("pay", note="1")]], ids=["alone", "beside_another"])
+def test_a_tools_result_that_is_not_json_is_an_error_that_names_the_tool(beside: list[Any]) -> None:
+    def odd() -> Any:
+        """Odd."""
+        return {"rows": [1, object()]}
+
+    thread = Thread(lambda: agent("a", [[call("odd"), *beside], "done"], odd, adk_agents.pay))
+    with pytest.raises(InvalidInput, match=r"what the tool odd returned is not JSON.*object"):
+        thread.run("go")
+
+
 # --- more of ADK -----------------------------------------------------------------------------------------------------
 
 
@@ -407,6 +431,19 @@ def test_effects_of_one_call_are_told_from_those_of_another() -> None:
     ids = [one.id for event in events_of(thread) for one in event.get_function_calls()]
     assert sorted(scopes) == sorted(f"tool/{id_}/" for id_ in ids)
     assert tool_scope.scope() == ""
+
+
+def test_agents_side_by_side_that_ask_by_agentvisor_interrupt_end_the_run_paused() -> None:
+    def ask(note: str) -> str:
+        """Ask, as `agentvisor.interrupt` does where there is no answer."""
+        talk = conversation()
+        assert talk is not None
+        talk.is_paused = True
+        raise Paused(note)
+
+    sides = [agent(name, [call("ask", note=name), "done"], ask) for name in ("a", "b")]
+    thread = Thread(lambda: ParallelAgent(name="par", sub_agents=[side.clone() for side in sides]))
+    assert thread.run("go") == ("paused", None)
 
 
 def test_an_agent_that_delegates_goes_on_when_the_other_has_talked_with_the_user() -> None:

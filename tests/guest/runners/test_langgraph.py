@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.flow]
 
 HELLO = json.dumps({"messages": [{"role": "user", "content": "hi"}], "steps": 0}).encode()
 GRAPHS = [
-    "graph", "builder", "factory", "async_factory", "managed_factory", "with_other_saver", "without_saver",
-    "no_graph", "child", "family", "mapped", "asks", "fails", "parallel", "exits", "exits_async",
+    "graph", "builder", "factory", "async_factory", "managed_factory", "swallowing_factory", "with_other_saver",
+    "without_saver", "no_graph", "child", "family", "mapped", "asks", "fails", "parallel", "exits", "exits_async",
 ]  # fmt: skip
 
 
@@ -83,6 +83,15 @@ async def test_everything_that_makes_a_graph_runs_and_is_kept(host: Hosting, age
 async def test_a_context_manager_is_left_when_the_run_ends(host: Hosting, thread: str) -> None:
     await host.run("managed_factory", thread=thread, input=HELLO)
     assert effects(host, "managed_factory")[-2:] == ["open", "close"]
+
+
+async def test_an_error_that_the_graphs_context_manager_swallows_is_the_runs_all_the_same(
+    host: Hosting, thread: str
+) -> None:
+    end, _ = await host.run("swallowing_factory", thread=thread, input=HELLO)
+    failed, _ = await host.run("fails", thread=f"{thread}-itself", input=HELLO)
+    assert (end.ending, end.message) == (failed.ending, failed.message)
+    assert end.ending == Ending.ENDING_AGENT_ERROR
 
 
 async def test_a_graph_that_wants_no_checkpointer_gets_none_and_gives_its_values_as_output(

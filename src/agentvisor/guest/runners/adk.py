@@ -101,6 +101,11 @@ class _Run:
                 drained = invocation is not None and await self._go_on(runner, key, invocation)
             except Paused:
                 drained = False
+            except BaseExceptionGroup:
+                # Agents side by side are tasks of a group, which raises in a group what ended them.
+                if not self._talk.is_paused:
+                    raise
+                drained = False
             finally:
                 self._events.flush()
                 await finished.settle()

@@ -66,8 +66,8 @@ class Finished:
             return
         if tool.is_long_running or tool.name in KINDS or _asks(context.actions):
             return
-        told = {"result": result, "actions": context.actions.model_dump(mode="json", by_alias=True, exclude_none=True)}
-        if not _comes_back(told, context.actions):
+        told = _told(result, context.actions)
+        if told is None:
             return
         self._kept.setdefault(event.id, {})[call] = cast("Json", told)
         writing = asyncio.ensure_future(self._sessions.keep_finished(self._key, event.id, {call: told}))
@@ -106,9 +106,12 @@ def _actions(kept: Json) -> EventActions:
     return EventActions.model_validate(cast("Mapping[str, Any]", kept)["actions"])
 
 
-def _comes_back(told: Mapping[str, object], actions: EventActions) -> bool:
+def _told(result: object, actions: EventActions) -> dict[str, object] | None:
+    """What is kept of a call; None where it would not come back as it was."""
     try:
+        told = {"result": result, "actions": actions.model_dump(mode="json", by_alias=True, exclude_none=True)}
         read = json.loads(json.dumps(told, allow_nan=False))
-        return bool(read == told and EventActions.model_validate(read["actions"]) == actions)
+        comes_back = bool(read == told and EventActions.model_validate(read["actions"]) == actions)
     except (TypeError, ValueError):
-        return False
+        return None
+    return told if comes_back else None

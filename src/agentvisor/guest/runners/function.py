@@ -43,8 +43,9 @@ def run_function(agent: object, task: AgentTask, channel: Channel, cancellation:
     set_conversation(talk)
     try:
         output = _call(agent, _begun(agent, task, talk), channel, cancellation)
-    except (Paused, Exception):
-        # A question in a thread of the agent's ends that thread, and what waits for it may raise anything.
+    except (Paused, Exception, BaseExceptionGroup):
+        # A question in a thread of the agent's ends that thread, and what waits for it may raise anything. A task group
+        # raises what its tasks have raised in a group, which is no Exception where they have asked.
         if not talk.is_paused:
             raise
         output = None

@@ -78,27 +78,37 @@ class _Run:
         self._values: object = None
 
     async def run(self, agent: object) -> Outcome:
-        config = config_of(self._task)
+        failure: BaseException = AssertionError()
         async with AsyncExitStack() as stack:
-            graph = with_our_store(with_our_checkpointer(await graph_of(agent, config, stack)))
-            projector = Projector(self._channel.call, names(graph.stream_channels_asis))
-            drained = False
             try:
-                with puts.telling(self._backlog.put_ended):
-                    async for namespace, mode, payload in self._stream(graph, config):
-                        self._take(namespace, mode, payload, projector)
-                        await self._backlog.until_room()
-            except GraphDrained:
-                drained = True
-            finally:
-                # Before the last word, whatever it will be.
-                projector.release()
-                self._events.flush()
-            await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
-            paused = not drained and (self._paused or bool(projector.next))
-            if paused and graph.checkpointer and has_notes(self._task):
-                ids = await waiting_at_head(graph, config)
-                await asyncio.to_thread(still_waiting, self._channel, ids)
+                return await self._run(agent, stack)
+            except BaseException as error:
+                failure = error
+                raise
+        # A context manager that made the graph has swallowed it. It is the run's end all the same.
+        raise failure
+
+    async def _run(self, agent: object, stack: AsyncExitStack) -> Outcome:
+        config = config_of(self._task)
+        graph = with_our_store(with_our_checkpointer(await graph_of(agent, config, stack)))
+        projector = Projector(self._channel.call, names(graph.stream_channels_asis))
+        drained = False
+        try:
+            with puts.telling(self._backlog.put_ended):
+                async for namespace, mode, payload in self._stream(graph, config):
+                    self._take(namespace, mode, payload, projector)
+                    await self._backlog.until_room()
+        except GraphDrained:
+            drained = True
+        finally:
+            # Before the last word, whatever it will be.
+            projector.release()
+            self._events.flush()
+        await asyncio.gather(*map(asyncio.wrap_future, projector.open()), return_exceptions=True)
+        paused = not drained and (self._paused or bool(projector.next))
+        if paused and graph.checkpointer and has_notes(self._task):
+            ids = await waiting_at_head(graph, config)
+            await asyncio.to_thread(still_waiting, self._channel, ids)
         if drained:
             return Outcome(kind=Outcome.KIND_DRAINED)
         return Outcome(
