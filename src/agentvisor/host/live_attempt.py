@@ -99,7 +99,12 @@ class LiveAttempt:
         journal: Journal,
         calls: JournalCalls,
         services: AttemptServices,
+        *,
+        ends_at: float,
     ) -> None:
+        """Args:
+        ends_at: when the run's time budget is used up, by the monotonic clock of this host.
+        """
         self.thread_id = ThreadId(task.thread_id)
         self.id = AttemptId(RunId(task.run_id), task.attempt)
         self._tape = TapeId(self.thread_id, self.id.run_id)
@@ -109,7 +114,8 @@ class LiveAttempt:
         """The host stops: give the run back."""
         self.owner: Owner = EVERYONE
         """Whose the thread is, once the store is there."""
-        self._begins_at = time() + task.delay_ms / 1000
+        self._begins_at = monotonic() + task.delay_ms / 1000
+        self._ends_at = ends_at
         self._calls = calls
         self._services = services
         self._objects: AttemptObjects | None = None
@@ -176,7 +182,6 @@ class LiveAttempt:
                 return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
             run = thread.runs[self.id.run_id]
             spec = run_pb2.RunSpec.FromString(run.spec.body)
-            deadline_ms = thread.active.deadline_ms if thread.active else 0
             self._find_place(spec)
             if run.is_session:
                 return await self._hold_session()
@@ -185,7 +190,7 @@ class LiveAttempt:
             if close is not None:
                 return close
             async with self._services.events.beginning(self.thread_id, run):
-                return await self._run_agent(spec, deadline_ms, asked)
+                return await self._run_agent(spec, asked)
         except Fenced:
             return None
         except NotFound:
@@ -279,7 +284,7 @@ class LiveAttempt:
 
     async def _back_off(self) -> journal_pb2.AttemptClose | None:
         """Wait as long as the restart policy says; how the attempt ended, where that came first. `Fenced`."""
-        left = self._begins_at - time()
+        left = self._begins_at - monotonic()
         if left <= 0:
             return None
         fenced = asyncio.create_task(self.journal.until_fenced())
@@ -297,9 +302,7 @@ class LiveAttempt:
             for task in (fenced, stopping, cancel):
                 task.cancel()
 
-    async def _run_agent(
-        self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
-    ) -> journal_pb2.AttemptClose | None:
+    async def _run_agent(self, spec: run_pb2.RunSpec, asked: Interrupts) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.attempt_began(self.thread_id)
         asked_at = monotonic()
@@ -309,7 +312,7 @@ class LiveAttempt:
             run_id=run_id,
             attempt=attempt,
             spec=spec,
-            deadline_ms=deadline_ms,
+            deadline_ms=int((time() + self._seconds_left) * 1000),
             forgets=asked.forgotten,
             noted=bool(asked.noted or asked.aside or asked.answered),
         )
@@ -327,7 +330,7 @@ class LiveAttempt:
         close: journal_pb2.AttemptClose | None = None
         with self._span("journal", spec.agent) as span:
             try:
-                close = await self._watch(agent, deadline_ms, waits=spec.durability in ("", "sync"))
+                close = await self._watch(agent, waits=spec.durability in ("", "sync"))
             finally:
                 if not ended.done():
                     agent.kill()
@@ -345,15 +348,20 @@ class LiveAttempt:
         what = {THREAD: self.thread_id, RUN: self.id.run_id, ATTEMPT: self.id.attempt, AGENT: agent}
         return self._services.tracing.span(name, Kind.INTERNAL, self._place, what)
 
-    async def _watch(self, agent: RunningAgent, deadline_ms: int, *, waits: bool) -> journal_pb2.AttemptClose | None:
+    @property
+    def _seconds_left(self) -> float:
+        return max(0.0, self._ends_at - monotonic())
+
+    async def _watch(self, agent: RunningAgent, *, waits: bool) -> journal_pb2.AttemptClose | None:
         """Wait for whatever comes first: the agent's end, the loss of the attempt, a cancel, the time budget."""
         fenced = asyncio.create_task(self.journal.until_fenced())
         stopping = asyncio.create_task(self.stopping.wait())
         cancel = asyncio.create_task(self._until_cancelled())
         try:
-            left = max(0.0, deadline_ms / 1000 - time())
             await asyncio.wait(
-                [agent.ended, fenced, stopping, cancel], timeout=left, return_when=asyncio.FIRST_COMPLETED
+                [agent.ended, fenced, stopping, cancel],
+                timeout=self._seconds_left,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             if self.journal.is_fenced:
                 return None
@@ -363,7 +371,7 @@ class LiveAttempt:
                 cancel.result()
                 ending = run_pb2.ENDING_CANCELLED
             elif stopping.done():
-                return await self._give_back(agent, fenced, cancel, deadline_ms, waits=waits)
+                return await self._give_back(agent, fenced, cancel, waits=waits)
             else:
                 ending = run_pb2.ENDING_TIME_BUDGET
             return await self._stop(agent, ending)
@@ -376,14 +384,12 @@ class LiveAttempt:
         agent: RunningAgent,
         fenced: asyncio.Task[None],
         cancel: asyncio.Task[None],
-        deadline_ms: int,
         *,
         waits: bool,
     ) -> journal_pb2.AttemptClose | None:
         """The host stops: at its next boundary the run goes to another host, at the latest when the drain is over."""
         boundary, drain = self.store.result().boundary, self._services.drain
-        left = max(0.0, deadline_ms / 1000 - time())
-        await until_boundary(agent, boundary, drain, [fenced, cancel], left=left, waits=waits)
+        await until_boundary(agent, boundary, drain, [fenced, cancel], left=self._seconds_left, waits=waits)
         if self.journal.is_fenced:
             return None
         if agent.ended.done():

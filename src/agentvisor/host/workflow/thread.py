@@ -67,7 +67,7 @@ _HOST_WAITS = "a-host-waits-short-backoffs"
 """Patch: threads of earlier versions have a timer for each backoff in their histories."""
 _ASKS_APART = "agents-ask-apart"
 """Patch: in threads of earlier versions, a run of one agent ended what another had asked."""
-_END_GRACE = timedelta(seconds=60)
+END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
 
 
@@ -192,7 +192,7 @@ class ThreadWorkflow:
             task.SerializeToString(),
             task_queue=own_queue or None,
             schedule_to_start_timeout=_TAKE_SOON if own_queue else None,
-            start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now)) + _END_GRACE,
+            start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now)) + END_GRACE,
             heartbeat_timeout=timedelta(milliseconds=run.spec.heartbeat_timeout_ms),
             retry_policy=RetryPolicy(maximum_attempts=1),
             # WAITCANCEL: the attempt may write until its activity has closed.
