@@ -63,6 +63,8 @@ _SHORTEST_TIMER_MS = 1_000
 _DESCRIBED_EVERY_MS = 500
 """A run folds many times a second, and to describe a thread of thousands of namespaces takes longer than a fold. The
 last fold before a silence comes a second after the one before it (temporal.fold_quiet), and is shown."""
+_WHOLE_FLOATS = "whole-floats-are-searched"
+"""Histories without this mark have no terms for floats without a fraction."""
 _HOST_WAITS = "a-host-waits-short-backoffs"
 """Patch: threads of earlier versions have a timer for each backoff in their histories."""
 _ASKS_APART = "agents-ask-apart"
@@ -449,7 +451,10 @@ class ThreadWorkflow:
         self._describe()
         thread = self._thread
         last = thread.last_agent_run
-        status, agent, metadata = thread.status.value, last.spec.agent if last else "", reads.keywords(thread.metadata)
+        status, agent = thread.status.value, last.spec.agent if last else ""
+        # A term more can be an upsert more, where metadata changes from 1.0 to 2.0: threads of before go on without.
+        floats = reads.has_whole_floats(thread.metadata) and workflow.patched(_WHOLE_FLOATS)
+        metadata = reads.keywords(thread.metadata, whole_floats=floats)
         shown = (status, agent, metadata)
         if shown != self._shown:
             self._shown = shown
