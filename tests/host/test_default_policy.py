@@ -72,12 +72,25 @@ async def test_waits_grow_to_half_a_minute_and_after_ten_minutes_the_run_is_give
     assert len(run.attempts) == pytest.approx(24, abs=2)
 
 
+async def test_a_host_whose_clock_is_fast_takes_nothing_off_the_time_budget(
+    engine: EngineHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_attempt, "time", lambda: time.time() + 24 * 3600)
+
+    async def takes_a_moment(_agent: ScriptedAgent) -> None:
+        await asyncio.sleep(0.2)
+
+    engine.guests.scripts["agent"] = takes_a_moment
+    run = await engine.threads.wait_run(*await started(engine, by_default()))
+    assert (run.status, run.error_message) == (RunStatus.SUCCESS, "")
+
+
 async def test_a_host_whose_clock_is_slow_cannot_outstay_the_time_budget(
     engine: EngineHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Temporal's own StartToClose stands behind the host's reckoning.
     monkeypatch.setattr(live_attempt, "time", lambda: time.time() - 3600)
-    monkeypatch.setattr(workflow_attempt, "_END_GRACE", timedelta(seconds=1))
+    monkeypatch.setattr(workflow_attempt, "END_GRACE", timedelta(seconds=1))
     ended = asyncio.Event()
 
     async def never(_agent: ScriptedAgent) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentvisor.protocol.convert import struct_to_bytes
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.reads import KEYWORDS, KEYWORDS_BYTES, keywords, metadata_term
+from agentvisor.protocol.reads import KEYWORDS, KEYWORDS_BYTES, has_whole_floats, keywords, metadata_term
 
 
 def test_no_two_values_of_metadata_have_the_same_term() -> None:
@@ -25,6 +25,14 @@ def test_no_two_values_of_metadata_have_the_same_term() -> None:
     assert metadata_term("key", -0.0) == metadata_term("key", 0) == "key=0", "as in JSON: they are equal"
     assert metadata_term("team", "refunds") == "team=refunds"
     assert metadata_term("a=b", "c") != metadata_term("a", "b=c")
+
+
+@pytest.mark.parametrize("value", [1, 1.0, -0.0, 2.0, 2.5, True, "1"])
+def test_whatever_is_searched_by_stands_in_the_index(value: Any) -> None:
+    kept = struct_to_bytes(metadata_to_struct({"key": value, "list": [1.0], "object": {"a": 1.0}}))
+    assert keywords(kept) == [metadata_term("key", value)]
+    assert has_whole_floats(kept) == (isinstance(value, float) and value.is_integer())
+    assert keywords(kept, whole_floats=False) == ([] if has_whole_floats(kept) else keywords(kept))
 
 
 @pytest.mark.parametrize("key, value", [("a" * 100, "b" * 100), ("a", "é" * 100), ("a", 10**300), ("a" * 10**6, "b")])

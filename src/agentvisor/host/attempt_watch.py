@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from time import time
+from time import monotonic
 
 import structlog
 
@@ -29,15 +29,18 @@ class AgentWatch:
         boundary: Boundary,
         services: AttemptServices,
         *,
-        deadline_ms: int,
+        ends_at: float,
         waits: bool,
     ) -> None:
-        """`waits`: whether the agent waits for its checkpoints (see until_boundary)."""
+        """Args:
+        ends_at: when the run's time budget is used up, by the monotonic clock of this host.
+        waits: whether the agent waits for its checkpoints (see until_boundary).
+        """
         self._agent = agent
         self._journal = journal
         self._boundary = boundary
         self._services = services
-        self._deadline_ms = deadline_ms
+        self._ends_at = ends_at
         self._waits = waits
 
     async def run(self, stops: AttemptStops) -> journal_pb2.AttemptClose | None:
@@ -57,7 +60,7 @@ class AgentWatch:
             return await self._stop(run_pb2.ENDING_TIME_BUDGET)
 
     def _seconds_left(self) -> float:
-        return max(0.0, self._deadline_ms / 1000 - time())
+        return max(0.0, self._ends_at - monotonic())
 
     async def _give_back(self, stop: Stops) -> journal_pb2.AttemptClose | None:
         """The host stops: at its next boundary the run goes to another host, at the latest when the drain is over."""

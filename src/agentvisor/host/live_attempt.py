@@ -65,7 +65,12 @@ class LiveAttempt:
         journal: Journal,
         calls: JournalCalls,
         services: AttemptServices,
+        *,
+        ends_at: float,
     ) -> None:
+        """Args:
+        ends_at: when the run's time budget is used up, by the monotonic clock of this host.
+        """
         self.thread_id = ThreadId(task.thread_id)
         self.id = AttemptId(RunId(task.run_id), task.attempt)
         self._tape = TapeId(self.thread_id, self.id.run_id)
@@ -77,7 +82,8 @@ class LiveAttempt:
         """Whose the thread is, once the store is there."""
         self.session_calls = 0
         """Calls of a client outside so far: none between two looks means that it is idle."""
-        self._begins_at = time() + task.delay_ms / 1000
+        self._begins_at = monotonic() + task.delay_ms / 1000
+        self._ends_at = ends_at
         self._services = services
         self._reads = AttemptReads(services.reader, self.thread_id, journal)
         self._stops = AttemptStops(
@@ -150,7 +156,6 @@ class LiveAttempt:
                 return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED)
             run = thread.runs[self.id.run_id]
             spec = run_pb2.RunSpec.FromString(run.spec.body)
-            deadline_ms = thread.active.deadline_ms if thread.active else 0
             self._find_place(spec)
             if run.is_session:
                 return await self._hold_session()
@@ -159,7 +164,7 @@ class LiveAttempt:
             if close is not None:
                 return close
             async with self._services.events.beginning(self.thread_id, run):
-                return await self._run_agent(spec, deadline_ms, asked)
+                return await self._run_agent(spec, asked)
         except Fenced:
             return None
         except NotFound:
@@ -230,7 +235,7 @@ class LiveAttempt:
 
     async def _back_off(self) -> journal_pb2.AttemptClose | None:
         """Wait as long as the restart policy says; how the attempt ended, where that came first. `Fenced`."""
-        left = self._begins_at - time()
+        left = self._begins_at - monotonic()
         if left <= 0:
             return None
         with self._stops.watched() as stop:
@@ -242,9 +247,7 @@ class LiveAttempt:
                 return journal_pb2.AttemptClose(ending=run_pb2.ENDING_CANCELLED)
             return journal_pb2.AttemptClose(ending=run_pb2.ENDING_HOST_STOPPED) if stop.host_stops else None
 
-    async def _run_agent(
-        self, spec: run_pb2.RunSpec, deadline_ms: int, asked: Interrupts
-    ) -> journal_pb2.AttemptClose | None:
+    async def _run_agent(self, spec: run_pb2.RunSpec, asked: Interrupts) -> journal_pb2.AttemptClose | None:
         services = self._services
         services.attempt_began(self.thread_id)
         asked_at = monotonic()
@@ -254,7 +257,7 @@ class LiveAttempt:
             run_id=run_id,
             attempt=attempt,
             spec=spec,
-            deadline_ms=deadline_ms,
+            deadline_ms=int((time() + max(0.0, self._ends_at - monotonic())) * 1000),
             forgets=asked.forgotten,
             noted=bool(asked.noted or asked.aside or asked.answered),
         )
@@ -270,7 +273,7 @@ class LiveAttempt:
             AGENT_START_SECONDS.labels(spec.agent).observe(monotonic() - asked_at)
         ended, boundary = agent.ended, self.store.result().boundary
         waits = spec.durability in ("", "sync")
-        watch = AgentWatch(agent, self.journal, boundary, services, deadline_ms=deadline_ms, waits=waits)
+        watch = AgentWatch(agent, self.journal, boundary, services, ends_at=self._ends_at, waits=waits)
         close: journal_pb2.AttemptClose | None = None
         with self._span("journal", spec.agent) as span:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from time import time
+from time import monotonic, time
 
 import structlog
 from temporalio import activity
@@ -18,7 +18,7 @@ from agentvisor.host.journal import Journal, JournalSettings
 from agentvisor.host.journal_calls import JournalCalls
 from agentvisor.host.live_attempt import LiveAttempt
 from agentvisor.host.metrics import LIVE_ATTEMPTS
-from agentvisor.host.workflow.attempt import RUN_ACTIVITY
+from agentvisor.host.workflow import attempt as attempt_activity
 from agentvisor.protocol.v1 import journal_pb2, run_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.run")
@@ -48,11 +48,12 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._live)
 
-    @activity.defn(name=RUN_ACTIVITY)
+    @activity.defn(name=attempt_activity.RUN_ACTIVITY)
     async def run(self, encoded: bytes) -> bytes:
         """Take the token; Temporal hears of the attempt's end from its journal."""
         task = run_pb2.RunTask.FromString(encoded)
-        token = activity.info().task_token
+        info = activity.info()
+        token = info.task_token
         attempt = AttemptId(RunId(task.run_id), task.attempt)
         live = self._live.get(attempt)
         if live is None and not task.attach and self.stopping:
@@ -66,7 +67,7 @@ class Attempts:
                 ).SerializeToString()
             live.journal.attach(token)
         elif live is None:
-            self._start(task, attempt, token)
+            self._start(task, attempt, token, ends_at=monotonic() + _seconds_left(info))
             async with self._came:
                 self._came.notify_all()
         else:
@@ -74,7 +75,7 @@ class Attempts:
         activity.raise_complete_async()
         raise AssertionError("not reached")
 
-    def _start(self, task: run_pb2.RunTask, attempt: AttemptId, token: bytes) -> None:
+    def _start(self, task: run_pb2.RunTask, attempt: AttemptId, token: bytes, *, ends_at: float) -> None:
         calls = JournalCalls(
             self._client,
             ThreadId(task.thread_id),
@@ -86,7 +87,7 @@ class Attempts:
         for (run_id, _), older in self._live.items():
             if run_id == attempt.run_id:
                 older.journal.fence()  # its agent ends now, not when its next heartbeat is refused
-        live = LiveAttempt(task, journal, calls, self._services)
+        live = LiveAttempt(task, journal, calls, self._services, ends_at=ends_at)
         self._live[attempt] = live
         LIVE_ATTEMPTS.inc()
         running = asyncio.create_task(live.run(), name=f"attempt {attempt}")
@@ -140,3 +141,10 @@ class Attempts:
 async def _later(event: asyncio.Event, seconds: float) -> None:
     await event.wait()
     await asyncio.sleep(seconds)
+
+
+def _seconds_left(info: activity.Info) -> float:
+    """Of the run's time budget, by Temporal's clock alone: this host's may be hours before or behind it."""
+    whole = info.start_to_close_timeout or attempt_activity.END_GRACE
+    waited = info.started_time - info.current_attempt_scheduled_time
+    return (whole - attempt_activity.END_GRACE - waited).total_seconds()

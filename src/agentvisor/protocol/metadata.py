@@ -48,6 +48,12 @@ def metadata_from_bytes(data: bytes) -> dict[str, Json]:
     return metadata_from_struct(Struct.FromString(data))
 
 
+def whole_float(value: Value) -> float | None:
+    """The float that a wrapper holds; None where it is none."""
+    fields = value.struct_value.fields
+    return fields[_FLOAT].number_value if len(fields) == 1 and _FLOAT in fields else None
+
+
 def _write_object(struct: Struct, data: Mapping[object, object], path: str, depth: int) -> None:
     if _is_reserved(data):
         struct, depth = struct.fields[_OBJECT].struct_value, depth + 1
@@ -146,10 +152,8 @@ def _read(value: Value) -> Json:
         case "string_value":
             return value.string_value
         case "struct_value":
-            fields = value.struct_value.fields
-            if len(fields) == 1 and _FLOAT in fields:
-                return fields[_FLOAT].number_value
-            return _read_object(value.struct_value)
+            number = whole_float(value)
+            return _read_object(value.struct_value) if number is None else number
         case "list_value":
             return [_read(item) for item in value.list_value.values]
         case _:

@@ -19,6 +19,7 @@ from agentvisor.core.store import Store
 from agentvisor.core.thread import Thread
 from agentvisor.core.weighing import state_bytes, stored_bytes
 from agentvisor.protocol.convert import blob_to_message, operations_from, struct_to_bytes
+from agentvisor.protocol.metadata import whole_float
 from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts, state_parts
 from agentvisor.protocol.threads import run_to_message, source_of, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
@@ -266,8 +267,16 @@ def named_for(metadata: bytes, spec: run_pb2.RunSpec) -> bytes:
     return merged_metadata(metadata, names)
 
 
-def keywords(metadata: bytes) -> list[str]:
-    """The scalar metadata as terms for Temporal's search; bounded, since each is an indexed term."""
+def has_whole_floats(metadata: bytes) -> bool:
+    """Whether a member of it is a float without a fraction, which stands in the Struct in a wrapper of its own."""
+    return any(whole_float(one) is not None for one in Struct.FromString(metadata).fields.values())
+
+
+def keywords(metadata: bytes, *, whole_floats: bool = True) -> list[str]:
+    """The scalar metadata as terms for Temporal's search; bounded, since each is an indexed term.
+
+    `whole_floats`: with the floats that have no fraction, which threads of before do not have in the index.
+    """
     found: list[str] = []
     size = 0
     fields = Struct.FromString(metadata).fields
@@ -281,7 +290,10 @@ def keywords(metadata: bytes) -> list[str]:
             case "bool_value":
                 term = metadata_term(key, value.bool_value)
             case _:
-                continue
+                number = whole_float(value)
+                if number is None or not whole_floats:
+                    continue
+                term = metadata_term(key, number)
         if term is None:
             continue
         size += len(term) + 4  # its quotes, a comma and a space

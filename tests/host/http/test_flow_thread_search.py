@@ -180,6 +180,22 @@ async def test_a_nasty_text_finds_itself_and_nothing_else(http: httpx.AsyncClien
         assert response.json() == [{"thread_id": named}], repr(text)
 
 
+async def test_a_number_is_found_whether_it_is_written_as_a_float_or_not(http: httpx.AsyncClient) -> None:
+    mark = uuid.uuid4().hex
+    ids = {
+        (await http.post("/threads", json={"metadata": {"mark": mark, "n": one}})).json()["thread_id"]
+        for one in (2, 2.0)
+    }
+
+    async def found() -> bool:
+        searched = [
+            (await http.post("/threads/search", json={"metadata": {"mark": mark, "n": one}})).json() for one in (2, 2.0)
+        ]
+        return all({one["thread_id"] for one in threads} == ids for threads in searched)
+
+    await until(found)
+
+
 async def test_a_thread_with_more_metadata_than_the_index_takes_lives_and_keeps_it_all(http: httpx.AsyncClient) -> None:
     big = {f"key{number:02}": f"{number}" + "É" * 60 for number in range(60)}
     created = await http.post("/threads", json={"metadata": big})

@@ -17,7 +17,7 @@ RUN_ACTIVITY = "agentvisor.run"
 
 _TAKE_SOON = timedelta(seconds=10)
 """How long a task may wait on the queue of one host, which may be gone."""
-_END_GRACE = timedelta(seconds=60)
+END_GRACE = timedelta(seconds=60)
 """The host itself ends a run at its time budget and says so; Temporal would not tell it from a crash."""
 
 
@@ -39,7 +39,7 @@ def start_attempt(
         task.SerializeToString(),
         task_queue=own_queue or None,
         schedule_to_start_timeout=_TAKE_SOON if own_queue else None,
-        start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now_ms)) + _END_GRACE,
+        start_to_close_timeout=timedelta(milliseconds=max(0, active.deadline_ms - now_ms)) + END_GRACE,
         heartbeat_timeout=timedelta(milliseconds=run.spec.heartbeat_timeout_ms),
         retry_policy=RetryPolicy(maximum_attempts=1),
         # WAITCANCEL: the attempt may write until its activity has closed.

@@ -17,6 +17,8 @@ AGENT = SearchAttributeKey.for_keyword("AgentVisorAgent")
 OWNER = SearchAttributeKey.for_keyword("AgentVisorOwner")
 METADATA = SearchAttributeKey.for_keyword_list("AgentVisorMetadata")
 
+_WHOLE_FLOATS = "whole-floats-are-searched"
+"""Patch: histories without this mark have no terms for floats without a fraction."""
 _DESCRIBED_EVERY_MS = 500
 """A run folds many times a second, and to describe a thread of thousands of namespaces takes longer than a fold. The
 last fold before a silence comes a second after the one before it (temporal.fold_quiet), and is shown."""
@@ -38,7 +40,10 @@ class Showing:
         """Describe the thread, and index it where what is searched for has changed."""
         self._describe(thread, now_ms)
         last = thread.last_agent_run
-        status, agent, metadata = thread.status.value, last.spec.agent if last else "", reads.keywords(thread.metadata)
+        status, agent = thread.status.value, last.spec.agent if last else ""
+        # A term more can be an upsert more, where metadata changes from 1.0 to 2.0: threads of before go on without.
+        floats = reads.has_whole_floats(thread.metadata) and workflow.patched(_WHOLE_FLOATS)
+        metadata = reads.keywords(thread.metadata, whole_floats=floats)
         shown = (status, agent, metadata)
         if shown != self._shown:
             self._shown = shown
