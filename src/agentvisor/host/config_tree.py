@@ -23,9 +23,9 @@ class AgentConfig(Section):
     """One agent that runs can name."""
 
     entrypoint: str = Field(description="What to run: ./file.py:name (relative to this file) or package.module:name.")
-    framework: Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "function"] | None = Field(
-        default=None, description="Runner of the agent; found out from the entrypoint when not set."
-    )
+    framework: (
+        Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "openai_agents", "function"] | None
+    ) = Field(default=None, description="Runner of the agent; found out from the entrypoint when not set.")
     env: dict[str, str] = Field(
         default_factory=dict, repr=False, description="Environment variables of the agent's process."
     )
@@ -45,6 +45,12 @@ class AgentConfig(Section):
     @classmethod
     def _entrypoint_alone(cls, value: object) -> object:
         return {"entrypoint": value} if isinstance(value, str) else value
+
+    @field_validator("framework", mode="before")
+    @classmethod
+    def _as_it_is_installed(cls, value: object) -> object:
+        # pydantic-ai and openai-agents are what their users install.
+        return value.replace("-", "_") if isinstance(value, str) else value
 
     @field_validator("entrypoint")
     @classmethod
