@@ -76,6 +76,6 @@ def runner_for(framework: str, agent: object) -> Runner:
             return run_function
         case unknown:
             raise InvalidInput(
-                f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai, pydantic_ai, openai_agents or "
-                "function"
+                f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai, pydantic_ai, "
+                "openai_agents or function"
             )

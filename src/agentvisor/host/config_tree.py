@@ -23,9 +23,9 @@ class AgentConfig(Section):
     """One agent that runs can name."""
 
     entrypoint: str = Field(description="What to run: ./file.py:name (relative to this file) or package.module:name.")
-    framework: (
-        Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "openai_agents", "function"] | None
-    ) = Field(default=None, description="Runner of the agent; found out from the entrypoint when not set.")
+    framework: Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "openai_agents", "function"] | None = (
+        Field(default=None, description="Runner of the agent; found out from the entrypoint when not set.")
+    )
     env: dict[str, str] = Field(
         default_factory=dict, repr=False, description="Environment variables of the agent's process."
     )

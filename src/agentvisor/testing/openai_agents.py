@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, cast
 
-from agents import Model, ModelResponse, Usage
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
@@ -17,6 +16,7 @@ from openai.types.responses import (
     ResponseTextDeltaEvent,
 )
 
+from agents import Model, ModelResponse, Usage
 from agentvisor.testing.script import Reply, Said, said_at
 
 __all__ = ["ScriptedModel"]

@@ -6,10 +6,10 @@ Not in `agents/`: the SDK's package is named so, and would not be found from the
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agents import Agent, function_tool
 from tests.flow.agents import contract_steps as steps
 
 import agentvisor
+from agents import Agent, function_tool
 from agentvisor.testing import call
 from agentvisor.testing.openai_agents import ScriptedModel
 

@@ -1,4 +1,4 @@
-"""Runs an agent of the OpenAI Agents SDK: each reply and each finished call is kept, and approvals wait for a person."""
+"""Runs an agent of the OpenAI Agents SDK: replies and finished calls are kept, and approvals wait for a person."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from agents import Agent, RunConfig, Runner, RunResult, RunResultStreaming, set_tracing_disabled
 from agents.models.interface import Model
 
+from agents import Agent, RunConfig, Runner, RunResult, RunResultStreaming, set_tracing_disabled
 from agentvisor import checkpoint
 from agentvisor.client import waiting
 from agentvisor.client.socketpair import Channel
@@ -54,7 +54,7 @@ class _Run:
         self._asks = bool(task.spec.answers)
         """What the run answers still waits, as far as the host knows."""
         self._context: Json = json.loads(task.spec.context) if task.spec.context else None
-        self._turn = Turn(Kept(), self._save, lambda: channel.drain_asked)
+        self._turn = Turn(self._save, lambda: channel.drain_asked)
 
     async def run(self, agent: object) -> Outcome:
         root = await _made(agent)
@@ -100,7 +100,7 @@ class _Run:
             else:
                 raise InvalidInput("the run has no input, and the thread nothing to go on with", field="input")
             await self._save(kept)
-        self._turn = Turn(kept, self._save, lambda: self._channel.drain_asked)
+        self._turn.goes_on(kept)
         if waiting.abandons(task):
             await asyncio.to_thread(waiting.report, self._channel, [], takes_input=False)
         return kept
@@ -172,7 +172,7 @@ def _active(root: AnyAgent, name: str) -> AnyAgent:
     found = next((one for one in reachable(root) if one.name == name), None)
     if found is None:
         raise IncompatibleState(
-            f"agent {name!r} has this thread's conversation, and no handoff of {root.name!r} leads to one of that name: "
+            f"agent {name!r} has this thread's conversation, and no handoff of {root.name!r} leads to such a one: "
             "give it back its name, or start a new thread"
         )
     return found

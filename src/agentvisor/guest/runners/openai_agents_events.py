@@ -10,6 +10,7 @@ from typing import Any
 from agents.stream_events import AgentUpdatedStreamEvent, RawResponsesStreamEvent, RunItemStreamEvent, StreamEvent
 
 from agentvisor.guest import plain_json
+from agentvisor.guest.runners.openai_agents_kept import field_of
 
 MODES = {"values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug"}
 """What a caller may ask for. Of tasks, checkpoints and debug the SDK has nothing to tell."""
@@ -40,6 +41,5 @@ def told(event: StreamEvent, run_id: str, agent: str) -> Iterator[tuple[str, byt
 
 
 def _about(raw: Any) -> dict[str, str]:
-    fields = {"tool": "name", "tool_call_id": "call_id"}
-    found = {ours: raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None) for ours, name in fields.items()}
+    found = {"tool": field_of(raw, "name"), "tool_call_id": field_of(raw, "call_id")}
     return {ours: value for ours, value in found.items() if isinstance(value, str)}

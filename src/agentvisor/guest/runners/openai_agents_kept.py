@@ -18,6 +18,9 @@ FORMAT = 1
 LOST = "The call was given up before it had a result: nobody knows whether it took effect."
 """What the model is told of a call that a run has left behind."""
 
+_DONE_BY_THE_PROVIDER = ("code_interpreter_call", "file_search_call", "image_generation_call", "mcp_call",
+                         "web_search_call")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -58,17 +61,18 @@ class Kept:
     def closed(self) -> list[Json]:
         """The conversation as one goes on that leaves open calls behind: each has a result, if only that it has none.
 
-        Where the reply has calls of other kinds than functions it is left out: their results have forms of their own.
+        A reply with other calls that are made here is left out: their results have forms of their own.
         """
-        reply = cast("list[Mapping[str, Json]]", self.response or [])
-        if any(str(one.get("type")).endswith("_call") and one.get("type") != "function_call" for one in reply):
+        reply = [cast("Mapping[str, Json]", one) for one in self.response or []]
+        kinds = {str(one.get("type")) for one in reply}
+        if any(kind.endswith("_call") for kind in kinds - {"function_call", *_DONE_BY_THE_PROVIDER}):
             return self.items
         calls = [str(one["call_id"]) for one in reply if one.get("type") == "function_call"]
-        outputs = [
+        outputs: list[Json] = [
             {"type": "function_call_output", "call_id": one, "output": _text_of(self.results.get(one, LOST))}
             for one in calls
         ]
-        return [*self.items, *cast("list[Json]", reply), *outputs]
+        return [*self.items, *(self.response or []), *outputs]
 
     def to_json(self) -> Json:
         return {"framework": KEY, "format": FORMAT, **asdict(self)}
@@ -100,6 +104,11 @@ def result_of(given: object) -> Json:
     except (TypeError, ValueError, RecursionError):
         return _shown(given)
     return again if again == given else _shown(given)
+
+
+def field_of(raw: object, name: str) -> object:
+    """Of an item in either form that the SDK has of it: an object, or a mapping."""
+    return cast("Mapping[str, object]", raw).get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
 
 
 def _shown(given: object) -> Json:

@@ -10,15 +10,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from agents import Agent, RunState, ToolApprovalItem
 from agents.exceptions import AgentsException
 
+from agents import Agent, RunState, ToolApprovalItem
 from agentvisor.client.conversation import Paused
 from agentvisor.client.tasks import find_with
 from agentvisor.client.tool_scope import scope
 from agentvisor.core.effects import THREAD_SCOPE, Place
 from agentvisor.core.errors import IncompatibleState, InvalidInput
-from agentvisor.guest.runners.openai_agents_kept import Kept
+from agentvisor.guest.runners.openai_agents_kept import Kept, field_of
 from agentvisor.protocol.metadata import Json
 
 AnyState = RunState[Any, Agent[Any]]
@@ -89,17 +89,15 @@ def _decision(id_: str, answer: Json) -> tuple[bool, str | None]:
 
 
 def _id_of(item: ToolApprovalItem) -> str:
-    raw: Any = item.raw_item
     for name in ("call_id", "id"):
-        found = raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        found = field_of(item.raw_item, name)
         if isinstance(found, str) and found:
             return found
     raise InvalidInput(f"a call of {item.name} that waits for approval has no id, so that nobody could answer it")
 
 
 def _arguments(item: ToolApprovalItem) -> Json:
-    raw: Any = item.raw_item
-    given: object = raw.get("arguments") if isinstance(raw, Mapping) else getattr(raw, "arguments", None)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    given = field_of(item.raw_item, "arguments")
     if not isinstance(given, str):
         return None
     with suppress(ValueError):

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool, Usage
 from agents.items import TResponseInputItem
 from agents.models.interface import Model, ModelProvider
 from agents.models.multi_provider import MultiProvider
 from openai.types.responses import Response, ResponseCompletedEvent
 
+from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool, Usage
 from agentvisor.client import tool_scope
 from agentvisor.client.conversation import Paused
 from agentvisor.core.errors import IncompatibleState
@@ -36,12 +36,17 @@ class Stopped(Exception):
 class Turn:
     """The present reply of the model: what is kept of it, and what of that is to be given again."""
 
-    def __init__(self, kept: Kept, save: Callable[[Kept], Awaitable[None]], is_leaving: Callable[[], bool]) -> None:
-        self.kept = kept
+    def __init__(self, save: Callable[[Kept], Awaitable[None]], is_leaving: Callable[[], bool]) -> None:
+        self.kept = Kept()
         self.asked: dict[str, Json] = {}
         """What its tools ask a person, by id."""
         self._save = save
         self._is_leaving = is_leaving
+        self._again: list[Json] | None = None
+
+    def goes_on(self, kept: Kept) -> None:
+        """Begin with what is kept."""
+        self.kept = kept
         # With a state of the SDK the reply is in that.
         self._again = kept.response if kept.state is None else None
 
@@ -126,6 +131,9 @@ def recorded(model: Model, turn: Turn) -> Model:
     kind = cast("Any", type(model))
 
     async def get_response(self: Any, *args: Any, **options: Any) -> ModelResponse:
+        if current() is not None:
+            # The agent is also a tool, and called as that.
+            return cast("ModelResponse", await kind.get_response(self, *args, **options))
         if (again := turn.given_again()) is not None:
             return ModelResponse(output=again.output, usage=Usage(), response_id=None)
         response: ModelResponse = await kind.get_response(self, *args, **options)
@@ -133,11 +141,14 @@ def recorded(model: Model, turn: Turn) -> Model:
         return response
 
     async def stream_response(self: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
-        if (again := turn.given_again()) is not None:
+        if current() is None and (again := turn.given_again()) is not None:
             yield ResponseCompletedEvent(type="response.completed", sequence_number=0, response=again)
             return
         done = list[Any]()
         async for event in kind.stream_response(self, *args, **options):
+            if current() is not None:
+                yield event
+                continue
             if event.type == "response.output_item.done":
                 done.append(event.item)
             if isinstance(event, ResponseCompletedEvent):
@@ -145,7 +156,8 @@ def recorded(model: Model, turn: Turn) -> Model:
                 await turn.replied(event.response.output or done)
             yield event
 
-    same = object.__new__(type(kind.__name__, (kind,), {"get_response": get_response, "stream_response": stream_response}))
+    replies = {"get_response": get_response, "stream_response": stream_response}
+    same = object.__new__(type(kind.__name__, (kind,), replies))
     same.__dict__ = model.__dict__
     return cast("Model", same)
 
@@ -154,12 +166,19 @@ def reachable(agent: Agent[Any]) -> list[Agent[Any]]:
     """The agent, and those that a handoff can bring the conversation to."""
     found = [agent]
     for one in found:
-        for handoff in one.handoffs:
-            to = handoff if isinstance(handoff, Agent) else cast("Any", handoff)._agent_ref  # noqa: SLF001 (no other way)
-            target: object = to() if not isinstance(to, Agent) and callable(to) else to
-            if isinstance(target, Agent) and not any(target is known for known in found):
-                found.append(cast("Agent[Any]", target))
+        for target in map(_target, one.handoffs):
+            if target is not None and not any(target is known for known in found):
+                found.append(target)
     return found
+
+
+def _target(handoff: object) -> Agent[Any] | None:
+    if isinstance(handoff, Agent):
+        return cast("Agent[Any]", handoff)
+    # A Handoff names its agent for people only; what it refers to is not shown elsewhere.
+    refers: Callable[[], object] | None = getattr(handoff, "_agent_ref", None)
+    target = refers() if refers is not None else None
+    return cast("Agent[Any]", target) if isinstance(target, Agent) else None
 
 
 # --- hooks and tools -------------------------------------------------------------------------------------------------
