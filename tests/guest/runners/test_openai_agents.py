@@ -13,10 +13,10 @@ pytest.importorskip("agents.run_state", reason="the OpenAI Agents SDK is not ins
 
 from openai.types.responses import ResponseFunctionToolCall
 
-from agents import Agent, ToolOutputImage, handoff
+from agents import Agent, RunConfig, Runner, ToolOutputImage, function_tool, handoff
 from agentvisor.core.errors import IncompatibleState, InvalidInput
 from agentvisor.guest.runners.openai_agents_kept import KEY, LOST, Kept, kept_from, result_of, stored
-from agentvisor.guest.runners.openai_agents_turn import Turn, reachable, recorded
+from agentvisor.guest.runners.openai_agents_turn import Hooks, Turn, reachable, recorded
 from agentvisor.guest.telling import told_framework
 from agentvisor.testing import call
 from agentvisor.testing.openai_agents import ScriptedModel
@@ -107,7 +107,39 @@ async def test_a_reply_that_was_kept_is_given_once_in_the_models_place() -> None
     replies = [(await model.get_response(*asked)).output[0] for _ in range(2)]
     assert isinstance(replies[0], ResponseFunctionToolCall)
     assert replies[0].call_id == "c"
-    assert turn.kept.response == stored([replies[1]], "reply") != [CALL]
+    assert turn.kept.response == [replies[1].model_dump(mode="json", exclude_unset=True)] != [CALL]
+
+
+@pytest.mark.parametrize("how", ["run_llm_again", "stop_on_first_tool"])
+async def test_whatever_was_kept_last_the_run_that_goes_on_with_it_has_the_same_conversation(how: Any) -> None:
+    made = list[int]()
+
+    saved = list[Kept]()
+
+    async def run(begun: Kept) -> tuple[object, object]:
+        async def save(kept: Kept) -> None:
+            saved.append(kept)
+
+        # A process has one run, and tools of its own.
+        @function_tool
+        def pay() -> dict[str, int]:
+            """Pay."""
+            made.append(1)
+            return {"paid": len(made)}
+
+        turn = Turn(save, lambda: False)
+        turn.goes_on(begun)
+        model = recorded(ScriptedModel([call("pay"), "Paid."]), turn)
+        agent: Agent[Any] = Agent("desk", model=model, tools=[pay], tool_use_behavior=how)
+        given: Any = begun.items
+        result = await Runner.run(agent, given, hooks=Hooks(turn), run_config=RunConfig(tracing_disabled=True))
+        return result.final_output, result.to_input_list()
+
+    whole = await run(Kept(items=[{"role": "user", "content": "Pay."}]))
+    assert len(made) == 1
+    kept = saved[1:]  # with the result of the call
+    assert [await run(one) for one in kept] == [whole] * len(kept)
+    assert len(made) == 1
 
 
 def test_handoffs_of_every_form_lead_to_agents_each_found_once() -> None:

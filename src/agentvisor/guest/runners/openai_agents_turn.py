@@ -8,13 +8,14 @@ the model's place, and the results of the calls that are done in the tools' plac
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from agents.items import TResponseInputItem
 from agents.models.interface import Model, ModelProvider
 from agents.models.multi_provider import MultiProvider
+from openai import BaseModel
 from openai.types.responses import Response, ResponseCompletedEvent
 
 from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, Tool, Usage
@@ -73,9 +74,11 @@ class Turn:
         again, self._again = self._again, None
         return None if again is None else _response(again)
 
-    async def replied(self, output: object) -> None:
+    async def replied(self, output: Sequence[BaseModel]) -> None:
         """The model's reply, before anything is done about it."""
-        await self.keep(replace(self.kept, response=stored(output, "reply")))
+        # Fields that the model left out stay so: providers refuse some of them where they are null.
+        items = [one.model_dump(mode="json", exclude_unset=True) for one in output]
+        await self.keep(replace(self.kept, response=stored(items, "reply")))
 
     # --- its calls ---------------------------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ def recorded(model: Model, turn: Turn) -> Model:
         if current() is None and (again := turn.given_again()) is not None:
             yield ResponseCompletedEvent(type="response.completed", sequence_number=0, response=again)
             return
-        done = list[Any]()
+        done = list[BaseModel]()
         async for event in kind.stream_response(self, *args, **options):
             if current() is not None:
                 yield event
