@@ -16,7 +16,7 @@ from openai.types.responses import ResponseFunctionToolCall
 from agents import Agent, RunConfig, Runner, ToolOutputImage, function_tool, handoff
 from agentvisor.core.errors import IncompatibleState, InvalidInput
 from agentvisor.guest.runners.openai_agents_kept import KEY, LOST, Kept, kept_from, result_of, stored
-from agentvisor.guest.runners.openai_agents_turn import Hooks, Turn, reachable, recorded
+from agentvisor.guest.runners.openai_agents_turn import Hooks, Stopped, Turn, reachable, recorded
 from agentvisor.guest.telling import told_framework
 from agentvisor.testing import call
 from agentvisor.testing.openai_agents import ScriptedModel
@@ -110,8 +110,24 @@ async def test_a_reply_that_was_kept_is_given_once_in_the_models_place() -> None
     assert turn.kept.response == [replies[1].model_dump(mode="json", exclude_unset=True)] != [CALL]
 
 
+async def test_where_the_host_is_leaving_the_model_is_not_asked_and_all_that_was_done_is_kept() -> None:
+    saved = list[Kept]()
+
+    async def save(kept: Kept) -> None:
+        saved.append(kept)
+
+    turn = Turn(save, lambda: True)
+    turn.goes_on(Kept(run="r", items=["said"]))
+    with pytest.raises(Stopped):
+        await turn.begins("desk", ["said", CALL, "done"])
+    assert saved == [Kept(run="r", agent="desk", items=["said", CALL, "done"])]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("how", ["run_llm_again", "stop_on_first_tool"])
-async def test_whatever_was_kept_last_the_run_that_goes_on_with_it_has_the_same_conversation(how: Any) -> None:
+async def test_whatever_was_kept_last_the_run_that_goes_on_with_it_has_the_same_conversation(
+    how: Any, *, streamed: bool
+) -> None:
     made = list[int]()
 
     saved = list[Kept]()
@@ -132,7 +148,13 @@ async def test_whatever_was_kept_last_the_run_that_goes_on_with_it_has_the_same_
         model = recorded(ScriptedModel([call("pay"), "Paid."]), turn)
         agent: Agent[Any] = Agent("desk", model=model, tools=[pay], tool_use_behavior=how)
         given: Any = begun.items
-        result = await Runner.run(agent, given, hooks=Hooks(turn), run_config=RunConfig(tracing_disabled=True))
+        options: Any = {"hooks": Hooks(turn), "run_config": RunConfig(tracing_disabled=True)}
+        if not streamed:
+            ended = await Runner.run(agent, given, **options)
+            return ended.final_output, ended.to_input_list()
+        result = Runner.run_streamed(agent, given, **options)
+        async for _ in result.stream_events():
+            pass
         return result.final_output, result.to_input_list()
 
     whole = await run(Kept(items=[{"role": "user", "content": "Pay."}]))
