@@ -98,7 +98,7 @@ LOWEST := .venv-lowest
 LOWEST_TESTS := tests/test_langgraph_contract.py tests/test_langgraph_graphs.py tests/_langgraph \
 	tests/guest/runners tests/flow/test_interrupt.py tests/flow/test_several_questions.py \
 	tests/flow/test_functional_api.py tests/flow/test_own_checkpointers.py tests/flow/test_running.py $(wildcard \
-	tests/_strands tests/flow/test_strands*.py tests/flow/test_adk*.py tests/_adk)
+	tests/_strands tests/flow/test_strands*.py tests/flow/test_adk*.py tests/_adk tests/flow/test_openai_agents.py)
 
 $(LOWEST)/.installed: pyproject.toml scripts/lowest_versions.py
 	@test -n "$(PYTHON)" || { echo "AgentVisor needs Python 3.11 or newer (set PYTHON=/path/to/python3)"; exit 1; }

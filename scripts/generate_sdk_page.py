@@ -38,6 +38,7 @@ MODULES = {
     "agentvisor.testing.strands": "[guide](strands.md)",
     "agentvisor.testing.adk": "[guide](adk.md)",
     "agentvisor.testing.crewai": "[guide](crewai.md)",
+    "agentvisor.testing.openai_agents": "[guide](openai-agents.md)",
 }
 """What users import, with where it is explained."""
 THROUGH_THE_PACKAGE = {"effects", "questions", "running"}

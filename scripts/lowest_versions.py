@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("langgraph", "strands", "adk")
+EXTRAS = ("langgraph", "strands", "adk", "openai-agents")
 """CrewAI's cannot be installed beside these."""
 TESTS_NEED = (
     "hypothesis", "langchain", "langgraph-checkpoint-conformance", "langgraph-checkpoint-sqlite", "langgraph-sdk",

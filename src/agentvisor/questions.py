@@ -51,7 +51,7 @@ def interrupt(
     if asking is None:
         raise InvalidInput(
             "agentvisor.interrupt works in the run of a plain Python agent, in LangGraph's nodes and tools, and in the "
-            "tools of Strands and ADK"
+            "tools of Strands, ADK and the OpenAI Agents SDK"
             + ("; a thread pool's threads do not know theirs: use asyncio.to_thread" if own_thread() else "")
         )
     return carry_out(asking.asked(asking.next_name(), kind, data, told), connect().transport)

@@ -75,6 +75,11 @@ CREWAI = [
     "testing/crewai.py",  # a model for agents under test
 ]
 PYDANTIC_AI = ["guest/runners/pydantic_ai.py", "guest/runners/pydantic_ai_*.py"]
+OPENAI_AGENTS = [
+    "guest/runners/openai_agents.py",
+    "guest/runners/openai_agents_*.py",
+    "testing/openai_agents.py",  # a model for agents under test
+]
 # What runs in, or is forked into, an agent process.
 AGENT_SIDE = [
     "guest/zygote.py",
@@ -188,6 +193,7 @@ def test_nothing_imports_a_pickle() -> None:
         pytest.param(ADK, ("google.adk", "google.genai"), id="ADK"),
         pytest.param(CREWAI, ("crewai", "crewai_core"), id="CrewAI"),
         pytest.param(PYDANTIC_AI, ("pydantic_ai", "pydantic_graph"), id="Pydantic AI"),
+        pytest.param(OPENAI_AGENTS, ("agents", "openai"), id="OpenAI Agents SDK"),
         pytest.param(OPENTELEMETRY, ("opentelemetry",), id="OpenTelemetry, to who makes spans and who joins a trace"),
     ],
 )
@@ -228,7 +234,7 @@ def test_what_runs_in_an_agent_process_loads_no_grpc(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in OWN if name_of(path).startswith("guest/")], ids=name_of)
 def test_a_guest_loads_nothing_of_the_host_and_no_configuration(path: Path) -> None:
     heavy = ("agentvisor.host", "temporalio", "fastapi", "pydantic", "structlog", "yaml")
-    if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI]):
+    if matches(path, [*LANGGRAPH, *ADK, *CREWAI, *PYDANTIC_AI, *OPENAI_AGENTS]):
         heavy = ("agentvisor.host", "temporalio", "fastapi")
     assert {name for name in loaded_with(path) if name.startswith(heavy)} == set()
 

@@ -20,6 +20,8 @@ from agentvisor.testing.host import Host
 from agentvisor.testing.stage import Stage
 
 AGENTS = Path(__file__).parent / "agents"
+SDK_AGENTS = Path(__file__).parent / "sdk_agents"
+"""Those of the OpenAI Agents SDK, which find the SDK under the name `agents`."""
 START_METHODS = ("zygote", "exec")
 
 _NAMES = {
@@ -34,6 +36,7 @@ _FRAMEWORKS = {
     "make": "langgraph",
     "function": "function",
     "crewai": "crewai",
+    "openai_agents": "openai-agents",
     **dict.fromkeys(("pays", "together", "asks", "notes", "holds", "holding", "nested"), "strands"),
 }
 """By the agent's name or its attribute's. A function that makes a graph cannot be told from one that is the agent; and
@@ -88,7 +91,7 @@ class Project:
         """The agents as a configuration names them."""
         given = {"EFFECTS": str(self.effects_file), "GATE": str(self.gate), **environment}
         return {
-            name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": [str(AGENTS.parent)]}
+            name: {"entrypoint": str(AGENTS / place), "env": given, "python_path": _python_path(place)}
             | _framework(name, place.partition(":")[2])
             for name, place in {**self.names, **self.more}.items()
         }
@@ -110,6 +113,10 @@ class Project:
     def pid_of(self, what: str) -> int:
         """The agent process that did this last."""
         return [int(str(one["pid"])) for one in self.effects() if one["what"] == what][-1]
+
+
+def _python_path(place: str) -> list[str]:
+    return [str(AGENTS.parents[2] if place.startswith(str(SDK_AGENTS)) else AGENTS.parent)]
 
 
 def _framework(*names: str) -> dict[str, object]:

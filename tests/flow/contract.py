@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from tests.flow.conftest import AGENTS, SDK_AGENTS
 from tests.flow.deaths import VictimThread
 
 WORDS = ("one", "two", "three", "four")
@@ -26,6 +28,12 @@ class Framework:
     """The words among the data of streamed events."""
     kept: str = ""
     """What the error of a value that cannot be stored names; empty: this framework refuses it by itself."""
+    folder: Path = AGENTS
+    """Where its agent is."""
+
+    @property
+    def entrypoint(self) -> str:
+        return str(self.folder / f"contract_{self.name}.py:agent")
 
     def say(self, thread: VictimThread, text: str) -> str:
         """Start a run that says a text; its id."""
@@ -73,6 +81,9 @@ FRAMEWORKS = [
     Framework("pydantic_ai", lambda text: text, str, _chunks, kept="cannot be stored"),
     Framework("langgraph", lambda text: {"say": text}, lambda values: str(values["reply"]), _yielded, kept="kept"),
 ]
+
+if find_spec("agents"):
+    FRAMEWORKS.append(Framework("openai_agents", lambda text: text, str, _chunks, folder=SDK_AGENTS))
 
 if find_spec("crewai"):
     # It has an environment of its own, in which there are no others (make test-crewai).

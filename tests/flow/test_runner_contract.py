@@ -18,7 +18,7 @@ from tests.support.temporal import TemporalProcess
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 of_every_framework = pytest.mark.parametrize("framework", FRAMEWORKS, ids=str)
 
-NAMES = {one.name: f"contract_{one.name}.py:agent" for one in FRAMEWORKS}
+NAMES = {one.name: one.entrypoint for one in FRAMEWORKS}
 
 
 @pytest.fixture(scope="module")

@@ -279,6 +279,12 @@ def test_agents_can_come_from_the_environment(tmp_path: Path) -> None:
     assert "agents.a.entrypoint?" in refused(tmp_path, environ={"AGENTVISOR_AGENTS": '{"a": {"entrypont": "a:b"}}'})
 
 
+@pytest.mark.parametrize("name", ["openai-agents", "openai_agents", "pydantic-ai"])
+def test_a_framework_may_be_named_as_it_is_installed(tmp_path: Path, name: str) -> None:
+    environ = {"AGENTVISOR_AGENTS": json.dumps({"a": {"entrypoint": "pkg:run", "framework": name}})}
+    assert load(tmp_path, environ=environ).agents["a"].framework == name.replace("-", "_")
+
+
 def test_an_agent_has_the_hosts_variables_that_it_names_and_its_own_count_more(tmp_path: Path) -> None:
     agent = {"entrypoint": "pkg:run", "inherit_env": ["API_KEY", "MODEL", "UNSET"], "env": {"MODEL": "mine"}}
     environ = {"API_KEY": "k", "MODEL": "theirs", "OTHER": "secret"}

@@ -1,7 +1,7 @@
 """What waits for an answer, as a framework's runner reports it; and the answers that a run brings.
 
-For runners whose framework keeps its interrupts in a state of its own (Strands, ADK, CrewAI). Graphs and plain agents
-have other ways: LangGraph's are in its checkpoints, a plain agent's are asked by name.
+For runners whose framework keeps its interrupts in a state of its own (Strands, ADK, CrewAI and others). Graphs and
+plain agents have other ways: LangGraph's are in its checkpoints, a plain agent's are asked by name.
 """
 
 from __future__ import annotations

@@ -66,11 +66,16 @@ def runner_for(framework: str, agent: object) -> Runner:
             from agentvisor.guest.runners.pydantic_ai import run_pydantic_ai
 
             return run_pydantic_ai
+        case "openai_agents":
+            from agentvisor.guest.runners.openai_agents import run_openai_agents
+
+            return run_openai_agents
         case "function":
             from agentvisor.guest.runners.function import run_function
 
             return run_function
         case unknown:
             raise InvalidInput(
-                f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai, pydantic_ai or function"
+                f"framework {unknown!r} is not known: use langgraph, strands, adk, crewai, pydantic_ai, "
+                "openai_agents or function"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import get_origin
 
@@ -15,7 +16,7 @@ def told_framework(agent: object) -> str:
     """By what it is; of a function by what it says that it makes, or by what its module imports."""
     kinds = agent.__mro__ if isinstance(agent, type) else type(agent).__mro__
     for framework, package, is_of_it in _TELLTALES:
-        if any(_is_of(package, kind.__module__) for kind in kinds) or is_of_it(agent):
+        if (package and any(_is_of(package, kind.__module__) for kind in kinds)) or is_of_it(agent):
             return framework
     return "function"
 
@@ -57,6 +58,21 @@ def _makes_pydantic_ai(agent: object) -> bool:
     return _is_of("pydantic_ai", _module_of(get_origin(returned) or returned))
 
 
+def _makes_openai_agents(agent: object) -> bool:
+    """Whether it is an agent of the OpenAI Agents SDK, or a function that says it makes one.
+
+    The SDK's package is named `agents`, as are many a project's own: what only it has must be there as well.
+    """
+    known = getattr(sys.modules.get("agents"), "RunState", None) is not None
+    if not known or not inspect.isroutine(agent):
+        return known and any(kind.__module__ == "agents.agent" for kind in type(agent).__mro__)
+    returned: object = inspect.signature(agent).return_annotation
+    if isinstance(returned, str):
+        returned = _known_to(agent).get(returned.split("[")[0].split(".")[0])
+    made = get_origin(returned) or returned
+    return _module_of(made) in ("agents", "agents.agent")
+
+
 def _is_for_crewai(agent: object) -> bool:
     """Whether it is a class with @CrewBase, one of its instances, or a function that says it makes a crew or flow."""
     if getattr(agent, "is_crew_class", False):
@@ -93,6 +109,8 @@ _TELLTALES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("adk", "google.adk", _makes_adk_agents),
     ("crewai", "crewai", _is_for_crewai),
     ("pydantic_ai", "pydantic_ai", _makes_pydantic_ai),
+    # By its function alone: a project's own package may have that name.
+    ("openai_agents", "", _makes_openai_agents),
     # The last: a function without arguments is taken for one that makes a graph.
     ("langgraph", "langgraph", _makes_graphs),
 )

@@ -34,8 +34,8 @@ class AgentConfig(Section):
     """One agent that runs can name."""
 
     entrypoint: str = Field(description="What to run: ./file.py:name (relative to this file) or package.module:name.")
-    framework: Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "function"] | None = Field(
-        default=None, description="Runner of the agent; found out from the entrypoint when not set."
+    framework: Literal["langgraph", "strands", "adk", "crewai", "pydantic_ai", "openai_agents", "function"] | None = (
+        Field(default=None, description="Runner of the agent; found out from the entrypoint when not set.")
     )
     env: dict[str, str] = Field(
         default_factory=dict, repr=False, description="Environment variables of the agent's process."
@@ -68,6 +68,12 @@ class AgentConfig(Section):
             if not name or "=" in name or "\0" in name + text:
                 raise ValueError(f"no process can have the variable {name!r}: no = in its name, and NUL nowhere")
         return env
+
+    @field_validator("framework", mode="before")
+    @classmethod
+    def _as_it_is_installed(cls, value: object) -> object:
+        # pydantic-ai and openai-agents are what their users install.
+        return value.replace("-", "_") if isinstance(value, str) else value
 
     @field_validator("entrypoint")
     @classmethod

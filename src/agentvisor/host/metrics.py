@@ -23,7 +23,7 @@ Values = tuple[str, ...] | str
 """Of a label: all that there are; or in words, where only a running host knows."""
 Metric = Counter | Gauge | Histogram
 
-FRAMEWORKS = ("langgraph", "strands", "adk", "crewai", "pydantic_ai", "function")
+FRAMEWORKS = ("langgraph", "strands", "adk", "crewai", "pydantic_ai", "openai_agents", "function")
 OTHER = "other"
 """Instead of a value that no list of ours has."""
 

@@ -24,13 +24,21 @@ PRELOAD = {
         "agentvisor.guest.runners.adk",
     ],
     "pydantic_ai": ["pydantic_ai", "agentvisor.guest.runners.pydantic_ai"],
+    "openai_agents": ["agents", "agentvisor.guest.runners.openai_agents"],
     # lance_namespace: most of what each flow imports for its memory, and the part that starts no threads.
     "crewai": ["agentvisor.guest.runners.crewai_warm", "agentvisor.guest.runners.crewai", "lance_namespace"],
     "function": ["agentvisor.client.socketpair", "agentvisor.guest.runners.function"],
 }
 """What a zygote imports for the agents of a framework; what is not installed is passed over."""
 
-ON_MENTION = {"strands": "strands", "adk": "google.adk", "crewai": "crewai", "pydantic_ai": "pydantic_ai"}
+ON_MENTION = {
+    "strands": "strands",
+    "adk": "google.adk",
+    "crewai": "crewai",
+    "pydantic_ai": "pydantic_ai",
+    # Its package is named `agents`, as are folders of many projects: imported for one of those, it would hide them.
+    "openai_agents": "openai_agents",
+}
 """Frameworks that cost too much to be imported for every agent whose framework is not told: what its file says then."""
 
 

@@ -3,8 +3,9 @@
 import os
 import signal
 
-from agents import signs
-from agents.effects import effect
+# Not from `agents`: beside an agent of the OpenAI Agents SDK that is the SDK.
+from . import signs  # noqa: TID252
+from .effects import effect  # noqa: TID252
 
 WORDS = ("one", "two", "three", "four")
 UNKEEPABLE = object()
