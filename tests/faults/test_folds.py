@@ -17,8 +17,8 @@ from agentvisor.core.journal import Arrival, Stretch
 from agentvisor.core.runs import RunStatus
 from agentvisor.host.journal import Journal
 from agentvisor.host.journal_calls import JournalCalls, Outcome
-from agentvisor.host.workflow import noted
 from agentvisor.host.workflow import thread as workflow
+from agentvisor.host.workflow.hearing import NOTES
 
 pytestmark = pytest.mark.flow
 
@@ -199,8 +199,8 @@ async def test_keepfoldlog_without_the_rule_there_is_a_gap_and_the_thread_says_s
 
     monkeypatch.setattr(JournalCalls, "fold", trusting)
     logged: list[tuple[str, str]] = []
-    monkeypatch.setattr(noted, "_notes", [lambda _, event, fields: logged.append((event, fields["error"]))])
-    failure, missing = await state_after_folds_that_never_came(temporal, proxy, queue)
+    with NOTES.listening(lambda _, event, fields: logged.append((event, fields["error"]))):
+        failure, missing = await state_after_folds_that_never_came(temporal, proxy, queue)
     assert "journal gap" in failure
     assert missing
     # It is what the alert on failed threads says where to look for.

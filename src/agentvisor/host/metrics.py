@@ -16,7 +16,7 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from agentvisor import __version__
 from agentvisor.core.runs import CONSEQUENCES, Ending, Follow
 from agentvisor.core.shed import ShedStep
-from agentvisor.core.thread import ThreadStatus
+from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.codec.refused import Refused
 
 Values = tuple[str, ...] | str

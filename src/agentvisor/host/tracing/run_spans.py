@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 
+from agentvisor.core.attempts import End
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import CONSEQUENCES, Attempt, Ending, Run, RunStatus
-from agentvisor.core.thread import End
 from agentvisor.host.config_tree import AgentConfig
 from agentvisor.host.tracing.place import Place, asked_at
 from agentvisor.host.tracing.spans import AGENT, ATTEMPT, FRAMEWORK, HOST, RUN, THREAD, Told, Tracing

@@ -13,8 +13,8 @@ from typing import Generic, ParamSpec
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from agentvisor.core.attempts import End
     from agentvisor.core.ids import ThreadId
-    from agentvisor.core.thread import End
 
 Told = ParamSpec("Told")
 
