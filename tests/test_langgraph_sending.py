@@ -33,6 +33,7 @@ def conversation(saver: AgentVisorCheckpointer, steps: range, start: Any = THREA
     return config
 
 
+@pytest.mark.thorough
 def test_a_step_sends_what_was_added_to_the_conversation(saver: AgentVisorCheckpointer, double: StoreDouble) -> None:
     conversation(saver, range(100))
     last = double.asked("put")[-1]
@@ -58,6 +59,7 @@ def test_a_new_process_goes_on_from_what_it_has_read(
     assert len(at(saver.get_tuple(THREAD))["messages"]) == 31
 
 
+@pytest.mark.thorough
 def test_chains_stay_shallow_however_many_processes_a_thread_has_seen(
     transport: Transport, double: StoreDouble
 ) -> None:

@@ -179,6 +179,7 @@ def test_a_graph_of_ones_own_has_the_hook_as_a_node() -> None:
     assert shown(builder.compile().invoke({"messages": [HumanMessage("x")]})["messages"]) == ["human"]
 
 
+@pytest.mark.thorough
 def test_without_langchain_the_rest_is_there_and_the_middleware_says_what_is_missing() -> None:
     program = """
 import sys

@@ -43,7 +43,7 @@ class Search(BaseHTTPRequestHandler):
 def url() -> Iterator[str]:
     Search.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Search) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 

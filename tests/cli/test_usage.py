@@ -359,7 +359,7 @@ def test_what_is_no_host_is_said_to_be_none(
     typed: str, path: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}/{path}"
         assert ended_by(*typed.split(), "--url", url) == 7
         server.shutdown()

@@ -153,6 +153,7 @@ def test_a_forked_process_cannot_tear_frames_apart(pair: tuple[Channel, socket.s
         assert pipe.read() == b"Unavailable"
 
 
+@pytest.mark.thorough
 def test_a_process_that_the_agent_starts_is_told_why_it_has_no_channel() -> None:
     program = "from agentvisor.langgraph import AgentVisorCheckpointer as C; C().get_tuple({})"
     environment = {**os.environ, "AGENTVISOR_CHANNEL_FD": "3", "AGENTVISOR_THREAD_ID": "t"}

@@ -101,6 +101,7 @@ def test_interrupts_that_were_used_up_are_never_given_back() -> None:
 
 
 @given(st.text(max_size=MAX_ERROR * 3), st.text(max_size=MAX_ERROR * 3), st.sampled_from(["failed", "unkept", "asked"]))
+@pytest.mark.thorough
 def test_how_it_ended_has_its_room_set_aside(kind: str, message: str, what: str) -> None:
     known = begun()
     match what:

@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from tests.core.test_shedding import checkpoint, regular, writes
 
 from agentvisor.core.applying import apply
@@ -80,6 +81,7 @@ def test_prune_keeps_the_newest_of_every_namespace_those_of_older_super_steps_to
     assert all(len(group) == 1 for group in store.checkpoints.values())
 
 
+@pytest.mark.thorough
 def test_reclaiming_a_wide_fan_out_takes_time_in_proportion_to_it() -> None:
     def seconds(width: int) -> float:
         store = applied(Store(keep=1), *super_step(0, width))

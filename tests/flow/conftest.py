@@ -142,9 +142,9 @@ def called(client: SyncLangGraphClient, what: str, thread: str = "", **arguments
     return thread, client.runs.wait(thread, "calls", input=given, if_not_exists="create")
 
 
-@pytest.fixture(params=START_METHODS)
+@pytest.fixture(params=["zygote", pytest.param("exec", marks=pytest.mark.slow)])
 def start_method(request: pytest.FixtureRequest) -> str:
-    """How agent processes start: the flow holds with both."""
+    """How agent processes start: the flow holds with both (tests/host/test_guests.py has both in each run)."""
     return str(request.param)
 
 

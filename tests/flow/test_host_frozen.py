@@ -17,7 +17,10 @@ def acknowledged_to(thread: VictimThread, pid: int) -> Counter[str]:
     return Counter(one["what"] for one in thread.effects() if one["pid"] == pid and one["what"].startswith("operation"))
 
 
-@pytest.mark.parametrize("replaced", ["while its successor is at work", "when its successor has finished"])
+@pytest.mark.parametrize(
+    "replaced",
+    ["while its successor is at work", pytest.param("when its successor has finished", marks=pytest.mark.slow)],
+)
 def test_a_host_that_was_frozen_and_replaced_acknowledges_nothing(zygote_project: Project, replaced: str) -> None:
     hosts = [victim_host(zygote_project), victim_host(zygote_project)]
     thread = VictimThread(zygote_project, hosts[0])

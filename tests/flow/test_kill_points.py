@@ -118,6 +118,7 @@ def test_writes_that_take_their_time_are_not_lost_wherever_the_program_dies(test
     check_points(tested_hosts("zygote"), run_of_program)
 
 
+@pytest.mark.slow
 def test_an_agent_that_starts_from_nothing_goes_on_as_a_forked_one_does(tested_hosts: Hosts) -> None:
     check_points(tested_hosts("exec"), run_of_graph, every=5)
 

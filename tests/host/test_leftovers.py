@@ -40,6 +40,7 @@ def own_child() -> Iterator[subprocess.Popen[bytes]]:
         child.wait()
 
 
+@pytest.mark.thorough
 def test_an_orphan_without_an_environment_is_ended_and_other_guests_and_own_children_are_spared() -> None:
     mine, others = uuid4().hex, uuid4().hex
     pid, spared = orphan(mine), orphan(others)

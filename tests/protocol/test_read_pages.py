@@ -1,5 +1,7 @@
 """Reads in pages: each stays below what Temporal lets a query answer, and together they are the whole thread."""
 
+import pytest
+
 from agentvisor.core.applying import apply
 from agentvisor.core.ids import BlobKey, CheckpointId, Namespace, ThreadId
 from agentvisor.core.records import Bone, Checkpoint, Projection, TaskWrites, Write
@@ -56,6 +58,7 @@ def test_no_page_is_too_large_and_the_pages_together_are_the_thread() -> None:
     assert read.orphans == thread.store.orphans
 
 
+@pytest.mark.thorough
 def test_a_read_without_checkpoints_brings_nothing_of_the_store() -> None:
     reply = read_thread(wide_thread(), thread_pb2.ReadThread(without_checkpoints=True))
     assert not reply.cursor

@@ -87,6 +87,7 @@ def test_a_large_configuration_is_told_only_where_its_run_is_asked_for() -> None
     assert len(page.thread.runs[0].spec.config) == 100_000
 
 
+@pytest.mark.thorough
 def test_where_every_run_is_asked_for_the_pages_together_hold_all_of_them_in_order() -> None:
     one = thread()
     one.accept_run(spec("waits"), 1)

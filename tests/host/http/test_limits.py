@@ -70,6 +70,7 @@ async def test_what_is_no_http_is_told_so(url: str) -> None:
     assert json.loads(reply.partition(b"\r\n\r\n")[2])["code"] == "invalid_input"
 
 
+@pytest.mark.thorough
 async def test_headers_that_come_byte_by_byte_are_not_waited_for(url: str) -> None:
     """Slow loris: each byte is in time, the whole never comes."""
     reply = await _conversation(url, [b"GET /info HTTP/1.1\r\n"], then=b"X-a: b\r\n")
@@ -77,6 +78,7 @@ async def test_headers_that_come_byte_by_byte_are_not_waited_for(url: str) -> No
     assert "(http.read_timeout)" in json.loads(reply.partition(b"\r\n\r\n")[2])["message"]
 
 
+@pytest.mark.thorough
 async def test_a_second_request_of_a_connection_is_not_waited_for_either(url: str) -> None:
     whole = b"GET /ok HTTP/1.1\r\nHost: localhost\r\n\r\n"
     reply = await _conversation(url, [whole, b"GET /info HTTP/1.1\r\n"], then=b"X-a: b\r\n")
@@ -84,6 +86,7 @@ async def test_a_second_request_of_a_connection_is_not_waited_for_either(url: st
     assert b"HTTP/1.1 408" in reply
 
 
+@pytest.mark.thorough
 async def test_an_idle_connection_is_kept_for_the_next_request(url: str) -> None:
     """Longer than a request may take: a load balancer that comes back meets none that is just closing."""
     async with httpx.AsyncClient(base_url=url) as client:
@@ -98,10 +101,12 @@ def _port_of(response: httpx.Response) -> int:
     return int(response.extensions["network_stream"].get_extra_info("client_addr")[1])
 
 
+@pytest.mark.thorough
 async def test_a_connection_that_says_nothing_is_closed(url: str) -> None:
     assert (await _conversation(url, [])).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.thorough
 async def test_a_body_that_comes_byte_by_byte_is_not_waited_for(url: str) -> None:
     head = (
         b"POST /threads HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
@@ -111,6 +116,7 @@ async def test_a_body_that_comes_byte_by_byte_is_not_waited_for(url: str) -> Non
     assert "the body did not come within 0.3 s" in json.loads(reply.partition(b"\r\n\r\n")[2])["message"]
 
 
+@pytest.mark.thorough
 async def test_a_route_may_take_longer_than_a_request(url: str) -> None:
     """The deadline is the client's, not the host's."""
     async with httpx.AsyncClient(base_url=url) as client:

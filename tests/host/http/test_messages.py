@@ -110,6 +110,7 @@ arguments = st.recursive(
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=3), arguments, max_size=3), st.integers(1, 7))
+@pytest.mark.thorough
 def test_arguments_of_a_tool_call_can_be_read_at_every_step_and_are_right_at_the_end(value: Any, step: int) -> None:
     text = json.dumps(value, ensure_ascii=False)
     pieces = [text[start : start + step] for start in range(0, len(text), step)]
@@ -132,6 +133,7 @@ def test_arguments_of_a_tool_call_can_be_read_at_every_step_and_are_right_at_the
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
+@pytest.mark.thorough
 def test_whatever_a_guest_calls_a_message_is_survived(data: Any) -> None:
     accumulated = Accumulated()
     for _ in range(2):
