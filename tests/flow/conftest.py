@@ -22,7 +22,6 @@ from agentvisor.testing.stage import Stage
 AGENTS = Path(__file__).parent / "agents"
 SDK_AGENTS = Path(__file__).parent / "sdk_agents"
 """Those of the OpenAI Agents SDK, which find the SDK under the name `agents`."""
-START_METHODS = ("zygote", "exec")
 
 _NAMES = {
     "tools": "slow_tools.py:graph",

@@ -274,3 +274,15 @@ def _fails(folder: Path, log: str) -> tuple[int, str]:
     dev = DevProcess(folder)
     dev.errors = folder / log
     return dev.fail()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_it_ends_with_all_it_started_though_its_temporal_hangs(tmp_path: Path) -> None:
+    dev = DevProcess(project(tmp_path)).start()
+    family = dev.family()
+    (server,) = [one for one in family if Path(one.cmdline()[0]).name == "temporal"]
+    server.send_signal(signal.SIGSTOP)
+    assert dev.end() == 1
+    await_all_gone(family)
+    assert "host_stop_cut_short" in dev.errors.read_text()

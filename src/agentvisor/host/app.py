@@ -84,6 +84,10 @@ from agentvisor.host.workflow.cron import CronWorkflow
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.host")
 
 
+_STOP_PATIENCE = 30.0
+"""Seconds that the end of a host may take, besides its drain and what its agents are given."""
+
+
 _STORAGE_GRACE = 2.0
 """Seconds that a host which stops gives to deletions in external storage; what is left of them is swept later."""
 
@@ -316,7 +320,8 @@ def run_dev(config: Config, *, reload: bool, ready: Callable[[str], None], sandb
     """A host with the embedded Temporal server (or the one that is configured), until SIGINT or SIGTERM."""
     drain = Drain(0.0)
     measure_temporal(config.temporal.task_queue)
-    asyncio.run(until_signalled(_dev(config, drain, reload=reload, ready=ready, sandbox=sandbox), drain))
+    work = _dev(config, drain, reload=reload, ready=ready, sandbox=sandbox)
+    asyncio.run(until_signalled(work, drain, _patience(config)))
 
 
 def run_serve(config: Config, *, ready: Callable[[str], None], stopping: Callable[[], None] = lambda: None) -> None:
@@ -329,7 +334,12 @@ def run_serve(config: Config, *, ready: Callable[[str], None], stopping: Callabl
     """
     drain = Drain(seconds(config.temporal.drain_timeout))
     measure_temporal(config.temporal.task_queue)
-    asyncio.run(until_signalled(_serve(config, drain, ready=ready), drain, stopping))
+    asyncio.run(until_signalled(_serve(config, drain, ready=ready), drain, _patience(config), stopping))
+
+
+def _patience(config: Config) -> float:
+    """How long the end of a host may take: several times what it takes where Temporal answers."""
+    return _STOP_PATIENCE + 4 * seconds(config.guest.stop_grace)
 
 
 async def _dev(config: Config, drain: Drain, *, reload: bool, ready: Callable[[str], None], sandbox: Sandbox) -> None:

@@ -19,6 +19,9 @@ _EVENTS = {
     "host_started": LogEvent("info", "The host takes runs and requests: at `url`, as `host`."),
     "host_stopping": LogEvent("info", "The host was told to stop and gives its runs to others: so many `runs`."),
     "host_stopped": LogEvent("info", "The host has ended in order."),
+    "host_stop_cut_short": LogEvent(
+        "warning", "The host's end took too long, as it does where Temporal hangs: it ended as if it had been killed."
+    ),
     "prewarm_failed": LogEvent("warning", "No warm process for `agent`: its first run will say why, or start its own."),
     "agents_reloaded": LogEvent("info", "`agentvisor dev` saw `files` change: new runs have the new code."),
     "configuration_changed": LogEvent(

@@ -185,7 +185,7 @@ async def stream_of_a_thread(to: Conversation) -> None:
         to.hear("thread", _runs_of(to, thread), enough=lambda part: (part.data or {}).get("status") == "run_done")
     )
     # Nothing says that a stream with nothing in it is open.
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(1.5)
     run = await runs.create(thread, "steps", input={"count": 1}, stream_mode=["updates"])
     to.named(run["run_id"], "run")
     try:
