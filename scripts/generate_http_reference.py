@@ -55,7 +55,7 @@ def page() -> str:
     schemas = described["components"]["schemas"]
     shown = {name for name, one in schemas.items() if PART not in one} - {"JsonValue"}
     answered = {one.__name__ for one in models()}
-    for title, names in (("Bodies", shown - answered), ("Answers", shown & answered)):
+    for title, names in (("Bodies", shown - answered), ("What is answered", shown & answered)):
         lines.append(f"## {title}\n")
         for name in sorted(names):
             lines += [f"### {name}\n", *_paragraphs(schemas[name].get("description", ""))]

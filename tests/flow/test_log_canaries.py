@@ -86,6 +86,7 @@ def test_no_secret_and_no_contents_are_written(project: Project) -> None:
     assert {one["thread"] for one in requests if one.get("run") == runs[0]} == {raised[0]["thread"]}
 
 
+@pytest.mark.slow
 def test_texts_of_errors_are_written_where_that_is_asked_for_and_secrets_are_not(project: Project) -> None:
     asked = {"AGENTVISOR_LOG_CONTENTS": "true", "AGENTVISOR_LOG_REQUESTS": "true"}
     host = project.host(SECRETS | asked, OPENAI_API_KEY=AGENTS_KEY)

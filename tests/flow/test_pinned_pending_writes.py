@@ -77,6 +77,7 @@ def test_a_thread_that_has_them_on_keeps_them_under_a_host_that_has_them_off(pin
     assert did == {"did adds": 1, "did quick": 1, "began slow": 2}
 
 
+@pytest.mark.slow
 def test_a_thread_that_has_them_off_keeps_delta_and_control_writes_for_its_whole_life(pins: Project) -> None:
     host = pins.host(OFF)
     thread = str(uuid4())

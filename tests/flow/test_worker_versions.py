@@ -162,6 +162,7 @@ def test_threads_move_to_a_version_when_it_is_made_current_and_back_and_its_host
         assert thread.client.store.get_item(["versions"], "key")["value"] == {"stored": "by the second"}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_current_is_said_to_be_none(zygote_project: Project) -> None:
     with versions_of(zygote_project) as versions:
         assert "no host of deployment" in versions.type("deployment", "show")
