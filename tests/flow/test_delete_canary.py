@@ -168,7 +168,7 @@ async def test_the_id_is_usable_at_once(temporal_process: TemporalProcess) -> No
             await host.threads.delete(thread_id)
 
 
-@pytest.mark.parametrize("done", [0, 1, 2])
+@pytest.mark.parametrize("done", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_delete_that_was_cut_off_is_finished_by_another(temporal_process: TemporalProcess, done: int) -> None:
     thread_id, agent = new_thread(), Agent(uuid4().hex)
     async with (

@@ -36,6 +36,7 @@ async def began(project: Project) -> None:
     await until(lambda: project.did()["began slow"] > 0)
 
 
+@pytest.mark.slow
 async def test_who_waits_on_one_host_follows_a_run_that_another_was_asked_for(project: Project) -> None:
     one, other = await hosts(project, 2)
     thread = unique()

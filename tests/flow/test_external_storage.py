@@ -92,7 +92,7 @@ def run(host: HostProcess, thread: str, sizes: dict[str, float], **more: object)
     ],
     ids=lambda sizes: "+".join(f"{size / MB:.1f}" for size in sizes.values()),
 )
-@pytest.mark.parametrize("kind", ["s3", "file"])
+@pytest.mark.parametrize("kind", ["s3", pytest.param("file", marks=pytest.mark.slow)])
 def test_a_graph_of_large_values_runs_once_and_its_state_is_shown(
     project: Project, s3: S3, tmp_path: Path, sizes: dict[str, float], kind: str
 ) -> None:

@@ -80,7 +80,7 @@ def test_a_tool_of_five_seconds_runs_once_though_its_host_is_told_to_stop_in_the
         each_once(thread.did(), 3)
 
 
-@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("durability", ["async", pytest.param("exit", marks=pytest.mark.slow)])
 def test_a_run_that_does_not_wait_for_its_checkpoints_makes_way_between_two_steps(
     zygote_project: Project, durability: str
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_run_that_does_not_wait_for_its_checkpoints_makes_way_between_two_step
         assert endings(threads[0].run(runs[0])) == ["host_stopped", "completed"]
 
 
-@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize("durability", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 def test_a_graph_inside_a_tool_that_keeps_nothing_comes_to_its_end_first(
     zygote_project: Project, durability: str
 ) -> None:
@@ -171,7 +171,7 @@ def test_a_plain_function_has_the_drain_to_come_to_its_end(zygote_project: Proje
         assert quick.did()["began function"] == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_second_signal_ends_the_drain(zygote_project: Project, number: signal.Signals) -> None:
     with deployment(zygote_project) as hosts:
         thread = hosts.thread()

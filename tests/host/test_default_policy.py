@@ -64,6 +64,7 @@ async def test_by_default_a_run_is_restarted_three_times_after_two_four_and_eigh
     assert waits(run) == pytest.approx([2, 4, 8], abs=1.5)
 
 
+@pytest.mark.slow
 async def test_waits_grow_to_half_a_minute_and_after_ten_minutes_the_run_is_given_up(engine: EngineHost) -> None:
     run = await given_up(engine, by_default(max_attempts=1000), timedelta(minutes=12))
     assert waits(run)[:6] == pytest.approx([2, 4, 8, 16, 30, 30], abs=1.5)

@@ -63,6 +63,7 @@ async def _is_forgotten(client: Client, thread_id: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 async def test_a_thread_that_is_terminated_is_gone_at_once_for_everybody(
     served: Served, temporal_client: Client
 ) -> None:
