@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -22,7 +22,7 @@ from strands.hooks import (
 from strands.interrupt import InterruptException
 
 from agentvisor.client.conversation import conversation
-from agentvisor.client.tasks import find_with
+from agentvisor.client.tasks import counting_by_counter, find_with
 from agentvisor.client.tool_scope import scope
 from agentvisor.core.effects import THREAD_SCOPE, Place
 
@@ -67,19 +67,8 @@ class ToolTask:
     def keep_answers(self) -> None:
         """Strands keeps them until the tool has ended."""
 
-    @contextmanager
-    def counting(self) -> Generator[Callable[[], int]]:
-        before, count = self.counter, [0]
-
-        def counted() -> int:
-            count[0] += 1
-            return before()
-
-        self.counter = counted
-        try:
-            yield lambda: count[0]
-        finally:
-            self.counter = before
+    def counting(self) -> AbstractContextManager[Callable[[], int]]:
+        return counting_by_counter(self)
 
 
 _tasks: ContextVar[tuple[ToolTask, ...]] = ContextVar("agentvisor_strands_tasks", default=())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from agentvisor.core.effects import Place
@@ -42,6 +42,28 @@ class Task(Protocol):
     def counting(self) -> AbstractContextManager[Callable[[], int]]:
         """While it lasts, count the questions that come up in this task."""
         ...
+
+
+class HasCounter(Protocol):
+    """A task that numbers what comes up in it by a counter of its own."""
+
+    counter: Callable[[], int]
+
+
+@contextmanager
+def counting_by_counter(task: HasCounter) -> Generator[Callable[[], int]]:
+    """`Task.counting` of such a task."""
+    before, count = task.counter, [0]
+
+    def counted() -> int:
+        count[0] += 1
+        return before()
+
+    task.counter = counted
+    try:
+        yield lambda: count[0]
+    finally:
+        task.counter = before
 
 
 Find = Callable[[], Task | None]

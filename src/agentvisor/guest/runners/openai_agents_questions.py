@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -14,7 +14,7 @@ from agents.exceptions import AgentsException
 
 from agents import Agent, RunState, ToolApprovalItem
 from agentvisor.client.conversation import Paused
-from agentvisor.client.tasks import find_with
+from agentvisor.client.tasks import counting_by_counter, find_with
 from agentvisor.client.tool_scope import scope
 from agentvisor.core.effects import THREAD_SCOPE, Place
 from agentvisor.core.errors import IncompatibleState, InvalidInput
@@ -159,19 +159,8 @@ class ToolTask:
     def keep_answers(self) -> None:
         """They are kept until the model has been told of its calls."""
 
-    @contextmanager
-    def counting(self) -> Generator[Callable[[], int]]:
-        before, count = self.counter, [0]
-
-        def counted() -> int:
-            count[0] += 1
-            return before()
-
-        self.counter = counted
-        try:
-            yield lambda: count[0]
-        finally:
-            self.counter = before
+    def counting(self) -> AbstractContextManager[Callable[[], int]]:
+        return counting_by_counter(self)
 
 
 _task: ContextVar[ToolTask | None] = ContextVar("agentvisor_openai_agents_task", default=None)

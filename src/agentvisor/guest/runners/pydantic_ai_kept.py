@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from agentvisor.client.waiting import Waiting
 from agentvisor.core.errors import IncompatibleState
+from agentvisor.guest import kept_save
 from agentvisor.protocol.metadata import Json
 
 KEY = "pydantic_ai"
@@ -64,13 +65,4 @@ class Kept:
 
 def kept_from(saved: object) -> Kept:
     """What was saved last; an empty conversation where that is nothing."""
-    if saved is None:
-        return Kept()
-    found = cast("dict[str, object]", saved) if isinstance(saved, dict) else {}
-    known = {one.name for one in fields(Kept)}
-    if found.get("framework") != KEY or found.get("format") != FORMAT or not known <= found.keys():
-        raise IncompatibleState(
-            f"the save {KEY!r} of this thread is not what this version of AgentVisor keeps of a conversation: start a "
-            "new thread, or save under another key"
-        )
-    return Kept(**{name: found[name] for name in known})  # pyright: ignore[reportArgumentType] (as it was saved)
+    return kept_save.kept_from(Kept, KEY, FORMAT, saved)
