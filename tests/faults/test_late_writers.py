@@ -7,7 +7,7 @@ import grpc
 import pytest
 from tests.support.agents import Guided
 from tests.support.host import EngineHost, Knobs, Role, engine_host, new_thread, whole
-from tests.support.proxy import HEARTBEAT, TemporalProxy
+from tests.support.proxy import HEARTBEAT, TemporalProxy, heartbeat_of_the_first
 from tests.support.raw_guest import RawGuest, raw_guest
 from tests.support.store_kinds import KINDS, READS, REQUESTS, of_kind
 from tests.support.waiting import until
@@ -133,7 +133,7 @@ async def test_an_older_attempt_in_the_same_guest_is_refused(
         await other.start_run(thread_id, "agent")
         first = await guest.ticket(0)
         await guest.ask(first, put(0))
-        silent = proxy.refuse(HEARTBEAT)
+        silent = proxy.refuse(HEARTBEAT, matches=heartbeat_of_the_first())
         second = await guest.ticket(1)
         silent.lift()
         assert first != second

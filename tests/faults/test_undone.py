@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.agents import Guided
 from tests.support.host import Knobs, engine_host, new_thread, whole
-from tests.support.proxy import HEARTBEAT, TemporalProxy
+from tests.support.proxy import HEARTBEAT, TemporalProxy, heartbeat_of_the_first
 from tests.support.scene import make_compaction_due, scene, until_compacted, until_no_attempt
 from tests.support.waiting import until
 from tests.support.writing import control_value, control_write, numbers, put, task_write, tasks
@@ -44,7 +44,7 @@ async def test_what_a_lost_host_writes_after_the_rollback_counts_for_nothing(
         agent = guided.now
         for one in (control_write(1, "of the run"), task_write(1, "of the run"), put(2), put(3)):
             await agent.call(one)
-        cut = proxy.refuse(HEARTBEAT)
+        cut = proxy.refuse(HEARTBEAT, matches=heartbeat_of_the_first())
         new = await other.start_run(thread_id, "agent", multitask=Multitask.ROLLBACK)
         late = [asyncio.create_task(agent.call(one)) for one in (put(4), control_write(1, "late"))]
         await until(lambda: undone(other.threads, thread_id, old))
@@ -193,7 +193,8 @@ async def test_interrupt_leaves_what_was_done_and_the_next_goes_on_from_it(
         await guided.ready.wait()
         await guided.now.call(put(0))
         queued = await other.start_run(thread_id, "agent")
-        cut = proxy.refuse(HEARTBEAT)  # the host is lost: it never hears of the cancel
+        # The host is lost to the run: it never hears of the cancel.
+        cut = proxy.refuse(HEARTBEAT, matches=heartbeat_of_the_first())
         new = await other.start_run(thread_id, "agent", multitask=Multitask.INTERRUPT)
         assert (await other.threads.wait_run(thread_id, queued)).attempts == []
         run = await other.threads.wait_run(thread_id, old)

@@ -119,8 +119,8 @@ class EngineHost:
         return RunId(spec.run_id)
 
     def live(self, thread_id: ThreadId) -> LiveAttempt:
-        """The attempt of a thread that lives here."""
-        return next(one for one in self.attempts._live.values() if one.thread_id == thread_id)
+        """The attempt of a thread that lives here: the newest, where an earlier one is still being cleared away."""
+        return [one for one in self.attempts._live.values() if one.thread_id == thread_id][-1]
 
 
 class Role(Enum):

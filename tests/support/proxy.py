@@ -55,6 +55,18 @@ def heartbeat_of(attempt: int) -> Callable[[bytes], bool]:
     return matches
 
 
+def heartbeat_of_the_first() -> Callable[[bytes], bool]:
+    """Heartbeats of whichever attempt sends one first, by its activity: its heir on the same host is heard."""
+    first = list[bytes]()
+
+    def matches(request: bytes) -> bool:
+        token = RecordActivityTaskHeartbeatRequest.FromString(request).task_token
+        first[:] = first or [token]
+        return token == first[0]
+
+    return matches
+
+
 @dataclass(eq=False)
 class Rule:
     """What happens to the next matching requests; `caught` counts them."""
