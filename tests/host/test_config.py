@@ -435,9 +435,11 @@ def test_two_ends_on_one_port_are_refused_by_name(tmp_path: Path) -> None:
         ("http: {port: 1}\nhttp: {port: 2}\n", "the key http is there twice, in line 1 and in line 2"),
         ("http:\n  port: 1\n  port: 2\n", "the key port is there twice, in line 2 and in line 3"),
         ("agents:\n  a: m:f\n  a: m:g\n", "the key a is there twice"),
+        ("agents:\n  yes: m:f\n", "the key yes in line 2 is of the type bool in YAML: put it into quotes"),
+        ("agents: {007: m:f}\n", "the key 007 in line 1 is of the type int in YAML: put it into quotes"),
     ],
 )
-def test_a_key_that_is_there_twice_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_a_key_that_is_there_twice_or_is_no_text_is_named(tmp_path: Path, text: str, says: str) -> None:
     message = refused(tmp_path, text)
     assert says in message
     assert "agentvisor.yaml" in message

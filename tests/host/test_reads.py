@@ -1,9 +1,11 @@
 """Reads of a thread: pages that agree, values from the state and from the live log, and clear refusals."""
 
 import asyncio
+import json
 
 import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
+from tests.support.agents import ScriptedAgent, ScriptedGuests
 from tests.support.host import EngineHost, Knobs, engine_host, new_thread, whole
 from tests.support.proxy import DESCRIBE, QUERY, proxy_to
 from tests.support.waiting import until
@@ -14,7 +16,8 @@ from agentvisor.core.ids import ROOT, BlobKey, ThreadId
 from agentvisor.host.threads_read import ThreadReader
 from agentvisor.protocol import blobs as codec
 from agentvisor.protocol.reads import PAGE_BYTES
-from agentvisor.protocol.v1 import journal_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
+from agentvisor.protocol.v1.guest_pb2 import Outcome
 
 pytestmark = pytest.mark.flow
 
@@ -225,3 +228,19 @@ async def test_sizes_of_a_full_namespace_are_those_that_the_workflow_will_keep(t
         for number in range(6):
             await engine.call(thread_id, put(number))
         assert (await engine.threads.storage(thread_id)).checkpoints == 3
+
+
+async def test_a_run_of_a_large_input_and_a_large_output_is_read_with_both(temporal: str) -> None:
+    async def agent(_agent: ScriptedAgent) -> Outcome:
+        return Outcome(kind=Outcome.KIND_COMPLETED, output=json.dumps("o" * 1_200_000).encode())
+
+    thread_id, given = new_thread(), json.dumps("i" * 1_300_000).encode()
+    async with engine_host(temporal, f"q-{thread_id}", guests=ScriptedGuests(agent=agent)) as host:
+        run_id = await host.start_run(thread_id, "agent", given=given)
+        await host.threads.wait_run(thread_id, run_id)
+        for run in (
+            await host.threads.get_run(thread_id, run_id),
+            (await host.threads.whole(thread_id)).runs[run_id],
+        ):
+            assert run_pb2.RunSpec.FromString(run.spec.body).input == given
+            assert len(run.output) == 1_200_002

@@ -1,5 +1,7 @@
 """Answers to readers stay under Temporal's limit, whatever a thread holds, and their pages are the whole."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,21 @@ def test_an_output_is_read_and_a_large_input_beside_it_left_out() -> None:
     found = thread_from_message(page.thread).runs[run.run_id]
     assert found.output == b"o" * 900_000
     assert found.status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("asked", [{"whole_run_id": "r1"}, {"runs": thread_pb2.RUNS_ASKED_WHOLE}])
+def test_a_reader_who_joins_them_has_both_of_a_large_input_and_a_large_output(asked: dict[str, Any]) -> None:
+    one = thread()
+    for run_id in ("r1", "r2"):
+        run = one.accept_run(spec(run_id, body=b"i" * 1_400_000), 1)
+        one.begin_attempt(run, 2)
+        one.close_attempt(Close(Ending.COMPLETED, output=b"o" * 900_000), 3)
+    found = pages(one, without_checkpoints=True, inputs_apart=True, **asked)
+    assert all(page.ByteSize() < 2_000_000 for page in found)
+    runs = reads.join_inputs(run for page in found for run in page.thread.runs)
+    assert [run.spec.run_id for run in runs] == ["r1", "r2"]
+    sizes = {run.spec.run_id: (len(run.spec.input), len(run.output)) for run in runs}
+    assert sizes == {"r1": (1_400_000, 900_000), "r2": (0, 0) if "whole_run_id" in asked else (1_400_000, 900_000)}
 
 
 def test_of_very_many_runs_the_newest_and_those_that_wait_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,11 +97,13 @@ class EngineHost:
         webhook: str = "",
         backoff: float = 0.01,
         kind: RunKind = RunKind.AGENT,
+        given: bytes = b"",
     ) -> RunId:
         """Start a run of a scripted agent; times in seconds."""
         spec = run_pb2.RunSpec(
             run_id=f"r-{uuid4().hex[:12]}",
             agent=agent,
+            input=given,
             kind=run_pb2.RunKind.ValueType(kind),
             multitask_strategy=run_pb2.MultitaskStrategy.ValueType(multitask),
             after_ms=int(after * 1000),

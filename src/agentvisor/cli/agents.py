@@ -108,7 +108,7 @@ def _names(host: Host) -> list[str]:
 
 
 def _assistants(host: Host, asked: dict[str, Json]) -> list[dict[str, Json]]:
-    return objects(host.post("/assistants/search", {**asked, "limit": 1000}))
+    return [one for page in host.searched("/assistants/search", asked, None) for one in page.found]
 
 
 def _listed(host: Host, name: str, assistants: list[dict[str, Json]]) -> dict[str, Json]:

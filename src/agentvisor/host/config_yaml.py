@@ -14,8 +14,8 @@ Lines = Mapping[tuple[str, ...], int]
 """The line of each key, by the keys that lead to it."""
 
 
-class _KeyTwice(yaml.YAMLError):
-    """A table has a key twice."""
+class _BadKey(yaml.YAMLError):
+    """A table has a key twice, or one that is no text."""
 
 
 class _OnceLoader(yaml.SafeLoader):
@@ -28,7 +28,10 @@ class _OnceLoader(yaml.SafeLoader):
                 continue
             line = key.start_mark.line + 1
             if key.value in lines:
-                raise _KeyTwice(f"the key {key.value} is there twice, in line {lines[key.value]} and in line {line}")
+                raise _BadKey(f"the key {key.value} is there twice, in line {lines[key.value]} and in line {line}")
+            if key.tag != "tag:yaml.org,2002:str":
+                kind = key.tag.rpartition(":")[2]
+                raise _BadKey(f"the key {key.value} in line {line} is of the type {kind} in YAML: put it into quotes")
             lines[key.value] = line
         return super().construct_mapping(node, deep)
 
@@ -44,7 +47,7 @@ def read_yaml(file: Path) -> tuple[object, Lines]:
         lines = dict(_lines(node, ()))
         content = cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType] - untyped
         return content, lines
-    except _KeyTwice as error:
+    except _BadKey as error:
         raise ConfigError(f"{file}: {error}", file=str(file)) from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", file=str(file)) from error

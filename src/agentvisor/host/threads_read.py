@@ -26,7 +26,7 @@ from agentvisor.host.codec.client import of_workflow
 from agentvisor.host.external.attempt_objects import Outlines
 from agentvisor.host.temporal_calls import thread_calls
 from agentvisor.protocol.convert import blob_from_message, operations_from
-from agentvisor.protocol.reads import Place, lay_over, place
+from agentvisor.protocol.reads import Place, join_inputs, lay_over, place
 from agentvisor.protocol.threads import thread_from_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, thread_pb2
 
@@ -96,6 +96,7 @@ class ThreadReader:
         whole: thread_pb2.Thread | None = None
         page = thread_pb2.ReadThread()
         page.CopyFrom(asked)
+        page.inputs_apart = True
         revision = 0
         while True:
             answer = await self._query(thread_id, "read_thread", page.SerializeToString())
@@ -111,6 +112,9 @@ class ThreadReader:
             if not reply.cursor:
                 break
             page.cursor = reply.cursor
+        runs = join_inputs(whole.runs)
+        del whole.runs[:]
+        whole.runs.extend(runs)
         if asked.runs == thread_pb2.RUNS_ASKED_WHOLE and not reply.every_run:
             runs = await self._one_by_one(thread_id, [run.spec.run_id for run in whole.runs], revision)
             if runs is None:

@@ -21,7 +21,7 @@ from agentvisor.core.weighing import state_bytes, stored_bytes
 from agentvisor.protocol.convert import blob_to_message, operations_from, struct_to_bytes
 from agentvisor.protocol.metadata import whole_float
 from agentvisor.protocol.stores import Loose, add_loose, checkpoints_to_message, loose_parts, state_parts
-from agentvisor.protocol.threads import run_to_message, source_of, thread_from_message, thread_to_message
+from agentvisor.protocol.threads import GIVEN, run_to_message, source_of, thread_from_message, thread_to_message
 from agentvisor.protocol.v1 import journal_pb2, run_pb2, store_pb2, thread_pb2
 
 PAGE_BYTES = 1_500_000
@@ -50,7 +50,7 @@ def read_thread(thread: Thread, asked: thread_pb2.ReadThread) -> thread_pb2.Read
     """
     store, first = thread.store, asked.cursor == 0
     selected = _selected(store, asked)
-    loose = [*_loose(thread, asked), *_every_run(thread, asked)]
+    loose = [*_loose(thread, asked), *_every_run(thread, asked), *_inputs_apart(thread, asked)]
     message = thread_to_message(thread, thread_pb2.Store(), whole_run=RunId(asked.whole_run_id))
     if asked.HasField("page"):
         _leave_out_ended(message)
@@ -90,10 +90,32 @@ def _every_run(thread: Thread, asked: thread_pb2.ReadThread) -> Iterator[run_pb2
     if not asked.runs:
         return
     for run in thread.runs.values():
-        whole = asked.runs == thread_pb2.RUNS_ASKED_WHOLE or run.run_id == asked.whole_run_id
-        message = run_to_message(run, whole=whole)
-        _leave_out_large(message, whole=whole)
+        message = run_to_message(run, whole=_is_whole(run.run_id, asked))
+        _leave_out_large(message, whole=_is_whole(run.run_id, asked))
         yield message
+
+
+def _is_whole(run_id: str, asked: thread_pb2.ReadThread) -> bool:
+    return asked.runs == thread_pb2.RUNS_ASKED_WHOLE or run_id == asked.whole_run_id
+
+
+def _inputs_apart(thread: Thread, asked: thread_pb2.ReadThread) -> Iterator[run_pb2.Run]:
+    """What `_leave_out_large` leaves out of runs that are asked for whole."""
+    for run in thread.runs.values() if asked.inputs_apart else ():
+        message = run_to_message(run, whole=_is_whole(run.run_id, asked))
+        if _is_large(message):
+            yield run_pb2.Run(spec=message.spec)
+
+
+def join_inputs(runs: Iterable[run_pb2.Run]) -> list[run_pb2.Run]:
+    """The runs of all pages, each with the input that came apart from it."""
+    whole = dict[str, run_pb2.Run]()
+    for run in runs:
+        if run.spec.run_id in whole:
+            whole[run.spec.run_id].spec.CopyFrom(run.spec)
+        else:
+            whole[run.spec.run_id] = run
+    return list(whole.values())
 
 
 def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
@@ -112,10 +134,15 @@ def _leave_out_runs(message: thread_pb2.Thread, whole_run_id: str) -> None:
 
 
 def _leave_out_large(run: run_pb2.Run, *, whole: bool) -> None:
-    if whole and len(run.spec.input) + len(run.output) > PAGE_BYTES:
-        run.spec.ClearField("input")
+    if whole and _is_large(run):
+        for name in GIVEN:
+            run.spec.ClearField(name)
     if not whole and len(run.spec.config) > CONFIG_BYTES:
         run.spec.ClearField("config")
+
+
+def _is_large(run: run_pb2.Run) -> bool:
+    return run.ByteSize() > PAGE_BYTES
 
 
 def _leave_out_ended(message: thread_pb2.Thread) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from agentvisor.core.attempts import Active, Source
 from agentvisor.core.errors import Unavailable
 from agentvisor.core.ids import CheckpointId, Namespace, RunId, ThreadId
@@ -69,19 +71,17 @@ def without_supersteps(spec: RunSpec) -> RunSpec:
     return spec_from_message(message)
 
 
+GIVEN: tuple[Literal["input", "command", "context", "supersteps"], ...] = ("input", "command", "context", "supersteps")
+"""Fields of a run's spec: what its agent is given."""
+
+
 def run_to_message(run: Run, *, whole: bool = True) -> run_pb2.Run:
     """A run; without `whole` its input, command and output are left out, of a bare one more."""
     spec = run_pb2.RunSpec.FromString(run.spec.body)
     whole = whole and not run.bare
     if not whole:
-        for name in (
-            "input",
-            "command",
-            "context",
-            "supersteps",
-            *(("config", "kwargs", "metadata") if run.bare else ()),
-        ):
-            spec.ClearField(name)  # pyright: ignore[reportArgumentType] - the stub wants a literal
+        for name in (*GIVEN, "config", "kwargs", "metadata") if run.bare else GIVEN:
+            spec.ClearField(name)
     return run_pb2.Run(
         spec=spec,
         status=run_pb2.RunStatus.ValueType(run.status),

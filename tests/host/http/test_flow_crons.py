@@ -135,6 +135,7 @@ async def test_what_is_wrong_is_said_and_nothing_is_made(sdk: LangGraphClient, h
         ({"schedule": "60 * * * *"}, "minute '60'"),
         ({"schedule": "0 0 31 2 *"}, "no such month"),
         ({"timezone": "Europe/Nowhere"}, "IANA"),
+        ({"timezone": ""}, "timezone"),
         ({"after_seconds": 5}, "after_seconds is for one run"),
         ({"webhook": "http://127.0.0.1/"}, "webhook"),
         ({"assistant_id": "nope"}, "no agent"),

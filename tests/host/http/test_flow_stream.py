@@ -9,6 +9,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import UnprocessableEntityError
 from langgraph_sdk.schema import StreamPart
 from tests.host.http.proxy import proxied
 from tests.host.http.test_flow_runs import begun
@@ -125,6 +126,13 @@ async def test_a_reader_who_comes_late_sees_the_live_run_from_its_start(sdk: Lan
     assert [name for name, _ in told(whole)] == ["metadata", *["values"] * 3]
     assert [name for name, _ in told(filtered)] == ["metadata"]
     assert await parts(sdk.runs.join_stream(named, run_id)) == []
+
+
+async def test_a_mode_that_no_run_has_is_refused_where_a_run_is_joined(sdk: LangGraphClient, gate: Path) -> None:
+    named, run_id = await begun(sdk, gate)
+    with pytest.raises(UnprocessableEntityError, match="stream mode 'nope' is none of a run's: use values, "):
+        await parts(sdk.runs.join_stream(named, run_id, stream_mode=["values", "nope"]))  # type: ignore[list-item]
+    gate.touch()
 
 
 async def test_a_reader_goes_on_after_every_event_it_may_have_been_cut_at(sdk: LangGraphClient) -> None:

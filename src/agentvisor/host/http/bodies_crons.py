@@ -42,7 +42,9 @@ class CronCreate(RunCreate):
     """A cron: a run, and when it is due."""
 
     schedule: str = Field(description="Five fields of cron: minute, hour, day of month, month, day of week.")
-    timezone: str | None = Field(default=None, description="A name of the IANA database; UTC when left out.")
+    timezone: str | None = Field(
+        default=None, min_length=1, description="A name of the IANA database; UTC when left out."
+    )
     end_time: _Moment | None = Field(default=None, description="After which it is due no more; UTC if it says none.")
     enabled: bool = True
     on_run_completed: OnRunCompleted | None = Field(
@@ -55,7 +57,7 @@ class CronPatch(RunCreate):
 
     assistant_id: str = ""
     schedule: str | None = None
-    timezone: str | None = None
+    timezone: str | None = Field(default=None, min_length=1)
     end_time: _Moment | None = Field(default=None, description="null: it has no end any more.")
     enabled: bool | None = None
     on_run_completed: OnRunCompleted | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from agentvisor.core.errors import NotFound
+from agentvisor.core.errors import InvalidInput, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import CancelAction
 from agentvisor.host.http.json import JsonResponse, JsonRoute, encode
@@ -18,7 +18,7 @@ from agentvisor.host.http.live import LiveResponse
 from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.outcome import failure, keeping_alive, outcome
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
-from agentvisor.host.http.run_create import RunCreate
+from agentvisor.host.http.run_create import RunCreate, StreamMode
 from agentvisor.host.http.run_start import canceller, start, streaming, waiting, where
 from agentvisor.host.http.run_stream import RunReader
 from agentvisor.host.http.selecting import selected
@@ -165,9 +165,15 @@ async def _events(
 
 
 def _named(asked: Sequence[str] | None) -> Sequence[str]:
-    """The modes that a reader names. A namespace after | is not part of a mode."""
-    named = [one for each in asked or () for one in each.split(",") if one]
-    return [one.partition("|")[0] for one in named]
+    """The modes that a reader names; `InvalidInput`. A namespace after | is not part of a mode."""
+    named = [one.partition("|")[0] for each in asked or () for one in each.split(",") if one]
+    for one in named:
+        if one not in get_args(StreamMode):
+            raise InvalidInput(
+                f"stream mode {one[:80]!r} is none of a run's: use {', '.join(get_args(StreamMode))}",
+                field="stream_mode",
+            )
+    return named
 
 
 def _after(last_event_id: str | None) -> int | None:

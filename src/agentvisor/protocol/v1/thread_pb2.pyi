@@ -427,6 +427,7 @@ class ReadThread(_message.Message):
     SAVES_FIELD_NUMBER: _builtins.int
     THREAD_STATE_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
+    INPUTS_APART_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Only this namespace; unset: all."""
     checkpoint_id: _builtins.str
@@ -445,6 +446,10 @@ class ReadThread(_message.Message):
     thread_state: _builtins.bool
     """With the entries of thread state."""
     runs: Global___RunsAsked.ValueType
+    inputs_apart: _builtins.bool
+    """A whole run whose input and output do not fit into one page comes without its input, and again without its output:
+    the reader joins them. Unset, or with a worker that is older than this field: the input is left out.
+    """
     @_builtins.property
     def page(self) -> Global___ListPage:
         """A page of a list. A worker that is older than this field answers with all: the reader chooses again."""
@@ -464,10 +469,11 @@ class ReadThread(_message.Message):
         saves: _builtins.bool | None = ...,
         thread_state: _builtins.bool = ...,
         runs: Global___RunsAsked.ValueType = ...,
+        inputs_apart: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "namespace", b"namespace", "page", b"page", "saves", b"saves"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "namespace", b"namespace", "newest", b"newest", "page", b"page", "runs", b"runs", "saves", b"saves", "thread_state", b"thread_state", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_namespace", b"_namespace", "_saves", b"_saves", "before", b"before", "checkpoint_id", b"checkpoint_id", "cursor", b"cursor", "heads", b"heads", "inputs_apart", b"inputs_apart", "namespace", b"namespace", "newest", b"newest", "page", b"page", "runs", b"runs", "saves", b"saves", "thread_state", b"thread_state", "whole_run_id", b"whole_run_id", "without_checkpoints", b"without_checkpoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__namespace: _TypeAlias = _typing.Literal["namespace"]  # noqa: Y015
     _WhichOneofArgType__namespace: _TypeAlias = _typing.Literal["_namespace", b"_namespace"]  # noqa: Y015
