@@ -18,7 +18,7 @@ NPM_STAMPS := tests/js/node_modules/.installed tests/chat_ui/node_modules/.insta
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint check test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load screenshots docs clean
+.PHONY: help setup lint check test-fast test test-lowest test-crewai test-oracle test-openapi demo proto bench bench-recovery torture effects-torture load screenshots docs clean
 
 help:
 	@echo "make setup    create .venv, .venv-crewai (1 GB) and .venv-oracle, with all that developing needs"
@@ -56,7 +56,11 @@ lint: $(STAMP)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/generate_protocol.py --check
 
-check: lint
+# Side by side: most of lint has one thread.
+check: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint test-fast
+
+test-fast: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) -m "$(FAST)"
 
 # Native tracebacks: pytest's own parse the source, and CPython 3.11 aborts ("AST constructor recursion depth mismatch")

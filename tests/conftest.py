@@ -1,6 +1,7 @@
 """Rules that hold for every test: what a test needs is there, and in CI nothing is skipped."""
 
 import os
+import re
 import shutil
 from collections.abc import Generator
 from pathlib import Path
@@ -19,6 +20,17 @@ settings.load_profile("agentvisor")
 PROGRAM_FOLDERS = [str(folder) for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
 PROGRAM_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), *PROGRAM_FOLDERS])
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+WITH_A_SERVER = re.compile(r"^pytestmark = .*\bpytest\.mark\.flow\b", re.MULTILINE)
+"""A module of which no test is fast."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where no test with a server is wanted (make check), modules that have no others are not even imported."""
+    if not str(config.option.markexpr).startswith("not flow ") or collection_path.suffix != ".py":
+        return None
+    return True if WITH_A_SERVER.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

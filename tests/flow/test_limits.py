@@ -27,7 +27,7 @@ def host(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generator[H
 
 def asked(host: HostProcess, what: str, **arguments: object) -> list[dict[str, Any]]:
     answers: list[dict[str, Any]] = called(client_of(host), f"limits:{what}", **arguments)[1]
-    assert all(one["seconds"] < 1 for one in answers), answers
+    assert all(one["seconds"] < 10 for one in answers), f"it was tried again: {answers}"
     return answers
 
 

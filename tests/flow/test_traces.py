@@ -231,5 +231,5 @@ def test_a_collector_that_does_not_answer_slows_no_run_and_no_end(zygote_project
         until(lambda: deaf.got)
         began = time.monotonic()
         host.stop()
-        assert time.monotonic() - began < 10
-        assert min(seconds) < 2
+        assert time.monotonic() - began < 15
+        assert min(seconds) < 5
