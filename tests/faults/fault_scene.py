@@ -19,10 +19,10 @@ from tests.support.proxy import TemporalProxy, proxy_to
 from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 
-from agentvisor.cli.torture import PROJECT
 from agentvisor.cli.torturing.client import Client, Json, NoAnswer, checkpoints
 from agentvisor.cli.torturing.lanes import Story, check
 from agentvisor.cli.torturing.records import Record, Records
+from agentvisor.cli.torturing.running import PROJECT
 from agentvisor.cli.torturing.stage import TorturedHost
 from agentvisor.cli.torturing.truths import Violation
 

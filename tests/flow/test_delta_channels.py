@@ -71,24 +71,24 @@ def compact(project: Project, thread: str) -> None:
 
 def test_a_log_in_writes_is_whole_after_prunes_and_compactions_under_a_live_guest(small: Project) -> None:
     client, thread = client_of(small.hosts[0]), str(uuid4())
-    final = run(client, thread, LOGGING, input={"n": 0, "most": 300, "log": [], "rare": []})
-    assert final["log"] == expected(300)
-    assert final["rare"] == [f"r{n}" for n in range(20, 301, 20)]
+    final = run(client, thread, LOGGING, input={"n": 0, "most": 160, "log": [], "rare": []})
+    assert final["log"] == expected(160)
+    assert final["rare"] == [f"r{n}" for n in range(20, 161, 20)]
     held = storage(small, thread)
     assert held["compactions"] >= 1
     assert held["checkpoints"] <= 2 * held["namespaces"]
     # A fresh process reads what it goes on from.
     compact(small, thread)
-    final = run(client, thread, LOGGING, input={"n": 300, "most": 320})
-    assert final["log"] == [*expected(300), *expected(20, 301)]
-    assert final["rare"] == [f"r{n}" for n in range(20, 321, 20)]
+    final = run(client, thread, LOGGING, input={"n": 160, "most": 180})
+    assert final["log"] == [*expected(160), *expected(20, 161)]
+    assert final["rare"] == [f"r{n}" for n in range(20, 181, 20)]
 
 
 def test_a_log_in_writes_survives_kills_of_the_host_between_compactions(small: Project) -> None:
     client, thread = client_of(small.hosts[0]), str(uuid4())
     client.threads.create(thread_id=thread)
     running = client.runs.create(
-        thread, "graph", config=LOGGING, input={"n": 0, "most": 400, "log": [], "rare": []}
+        thread, "graph", config=LOGGING, input={"n": 0, "most": 250, "log": [], "rare": []}
     )  # fmt: skip
     until(lambda: storage(small, thread)["compactions"] >= 1, seconds=60)
     small.hosts[0].kill()
@@ -96,7 +96,7 @@ def test_a_log_in_writes_survives_kills_of_the_host_between_compactions(small: P
     small.hosts[:] = [host]
     client = client_of(host)
     client.runs.join(thread, running["run_id"])
-    assert read(client, thread, "logging")["log"] == expected(400)
+    assert read(client, thread, "logging")["log"] == expected(250)
 
 
 def test_one_of_two_questions_answered_stays_answered_through_compactions(small: Project) -> None:

@@ -10,6 +10,7 @@ from tests.support.waiting_sync import until
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 AGENTS = {"graph": "node", "plain": "plain"}
+MOST = ["graph", pytest.param("plain", marks=pytest.mark.slow)]
 
 
 def in_the_effect(project: Project, agent: str) -> tuple[VictimThread, str, int, HostProcess]:
@@ -25,7 +26,7 @@ def in_the_effect(project: Project, agent: str) -> tuple[VictimThread, str, int,
     return thread, run, pid, host
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", MOST)
 def test_an_effect_under_way_when_its_host_is_killed_is_asked_about(zygote_project: Project, agent: str) -> None:
     thread, run, pid, host = in_the_effect(zygote_project, agent)
     host.kill()
@@ -39,7 +40,7 @@ def test_an_effect_under_way_when_its_host_is_killed_is_asked_about(zygote_proje
     assert charged(thread, agent) == [1]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", MOST)
 def test_an_effect_that_ends_on_a_host_that_was_replaced_is_not_recorded(zygote_project: Project, agent: str) -> None:
     thread, run, zombie, host = in_the_effect(zygote_project, agent)
     host.freeze()

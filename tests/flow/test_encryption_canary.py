@@ -123,7 +123,7 @@ def seen(words: set[str], *folders: Path) -> set[str]:
     return {word for word in words if any(word.encode() in text for text in texts)}
 
 
-@pytest.mark.parametrize("search", ["hashed", "off", None])
+@pytest.mark.parametrize("search", ["hashed", *(pytest.param(one, marks=pytest.mark.slow) for one in ("off", None))])
 async def test_what_temporal_and_external_storage_see(
     temporal_process: TemporalProcess, tmp_path: Path, search: str | None
 ) -> None:

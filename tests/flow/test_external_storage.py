@@ -84,9 +84,9 @@ def run(host: HostProcess, thread: str, sizes: dict[str, float], **more: object)
 @pytest.mark.parametrize(
     "sizes",
     [
-        {"a": 1.9 * MB * STORED},
+        pytest.param({"a": 1.9 * MB * STORED}, marks=pytest.mark.slow),
         {"a": 2.1 * MB * STORED},
-        {"a": 5 * MB},
+        pytest.param({"a": 5 * MB}, marks=pytest.mark.slow),
         {"a": 0.9 * MB * STORED, "b": 0.9 * MB * STORED, "c": 0.9 * MB * STORED},
         pytest.param({"a": 50 * MB}, marks=pytest.mark.slow),
     ],

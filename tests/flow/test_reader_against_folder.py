@@ -15,7 +15,7 @@ from agentvisor.langgraph import AgentVisorCheckpointer
 
 pytestmark = pytest.mark.flow
 
-CHECKPOINTS = 80
+CHECKPOINTS = 50
 EVERY_COMMIT_FOLDS = {"AGENTVISOR_TEMPORAL_FOLD_THRESHOLD": "1"}
 
 Read = Callable[[HostProcess, str], list[dict[str, Any]]]

@@ -25,7 +25,7 @@ def writes(namespace: str, number: int, *, size: int, task: str = "t") -> TaskWr
 def wide_thread() -> Thread:
     """More of everything than a page holds: checkpoints, orphans, bones, namespaces with their channels."""
     thread = Thread(ThreadId("t"), 0, 0, pending_writes_enabled=True, metadata=b"")
-    for number in range(3_000):
+    for number in range(1_500):
         namespace = f"node:{number:032}"
         apply(thread.store, checkpoint(namespace, number))
         apply(thread.store, writes(namespace, number, size=200))
@@ -44,7 +44,7 @@ def test_no_page_is_too_large_and_the_pages_together_are_the_thread() -> None:
     while not pages or pages[-1].cursor:
         asked.cursor = pages[-1].cursor if pages else 0
         pages.append(read_thread(thread, asked))
-    assert len(pages) > 3
+    assert len(pages) > 2
     assert max(page.ByteSize() for page in pages) < PAGE_BYTES * 1.1
     whole = pages[0].thread
     for page in pages[1:]:

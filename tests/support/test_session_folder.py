@@ -21,7 +21,7 @@ def test_leaves(tmp_path):
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n", "2")], ids=["alone", "workers"])
 def test_a_session_leaves_nothing(tmp_path: Path, workers: tuple[str, ...]) -> None:
     outside = tmp_path / "tmp"
     outside.mkdir()

@@ -46,7 +46,9 @@ def sleeps(given):
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("frozen", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nothing_is_left_after_the_session(tmp_path: Path, number: signal.Signals, *, frozen: bool) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

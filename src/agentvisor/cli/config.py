@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from agentvisor.cli.dev import ConfigPath, HostName, PortNumber, TemporalAddress
 from agentvisor.cli.show import print_json, print_table
 from agentvisor.host.config import Config, load_with_origins
-from agentvisor.host.config_view import Shown, view
 from agentvisor.host.logs import configure_logs
 from agentvisor.host.render_typed import Json
+
+if TYPE_CHECKING:
+    from agentvisor.host.config_view import Shown
 
 
 def config(
@@ -29,6 +31,8 @@ def config(
     json: Annotated[bool, typer.Option("--json", help="Print a table of keys, for programs.")] = False,
 ) -> None:
     """Show the configuration that dev and serve would have here, with these options; secrets are not shown."""
+    from agentvisor.host.config_view import view
+
     configure_logs()
     overrides: dict[str, object] = {
         "http.host": host,

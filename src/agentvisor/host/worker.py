@@ -16,6 +16,7 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from agentvisor import __version__
 from agentvisor.host.capacity import RunCapacity
 from agentvisor.host.codec.client import for_workers, indexing
 from agentvisor.host.codec.terms import SearchTerms
@@ -28,6 +29,9 @@ from agentvisor.host.workflow.hearing import COUNTS, NOTES
 from agentvisor.host.workflow.shelf import ShelfWorkflow
 from agentvisor.host.workflow.telling import webhook_queue
 from agentvisor.host.workflow.thread import ThreadWorkflow
+
+BUILD = f"agentvisor-{__version__}"
+"""What Temporal notes of a worker that is of no deployment; the SDK would hash all modules at each start."""
 
 _CACHED_THREADS = 200
 """Threads that stay in memory; a cold one is replayed from one compacted input and a short history."""
@@ -72,6 +76,7 @@ async def shelf_worker(
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
         sticky_queue_schedule_to_start_timeout=_STICKY,
         deployment_config=deployment,
+        build_id=BUILD if deployment is None else None,
     )
     _allow_long_steps(worker)
     async with worker:
@@ -118,12 +123,14 @@ async def workers(
         sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
         deployment_config=deployment,
+        build_id=BUILD if deployment is None else None,
     )
     own = Worker(
         for_workers(client),
         task_queue=own_queue,
         activities=[attempts.run],
         identity=identity,
+        build_id=BUILD,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
     )
     _allow_long_steps(shared)
@@ -151,6 +158,7 @@ async def telling(
         max_concurrent_activity_task_polls=1,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
         deployment_config=deployment,
+        build_id=BUILD if deployment is None else None,
     )
     async with worker:
         yield
@@ -180,6 +188,7 @@ async def upkeep(
         sticky_queue_schedule_to_start_timeout=_STICKY,
         graceful_shutdown_timeout=timedelta(seconds=stop_grace),
         deployment_config=deployment,
+        build_id=BUILD if deployment is None else None,
     )
     async with worker:
         yield

@@ -26,7 +26,7 @@ from agentvisor.protocol.exports import MEDIA_TYPE
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
-EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "3"))
 ONLY = os.environ.get("OPENAPI_ROUTE", "")
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 AGENTS = ("nothing", "plain", "asking", "failing")

@@ -136,13 +136,13 @@ async def test_a_write_and_a_run_at_the_same_moment_are_both_done(
     sdk: LangGraphClient, http: httpx.AsyncClient
 ) -> None:
     # A session that a run overtakes before it has begun was begun again and again, for ever.
-    threads = [await new_thread(sdk) for _ in range(12)]
+    threads = [await new_thread(sdk) for _ in range(6)]
 
     async def both(number: int, thread: str) -> None:
         append = asyncio.create_task(
             http.post(f"/threads/{thread}/thread-state/l/append", json={"item": 1}, timeout=60)
         )
-        await asyncio.sleep(number * 0.004)
+        await asyncio.sleep(number * 0.008)
         run = await sdk.runs.create(thread, "plain", input={"n": number})
         await append
         await sdk.runs.join(thread, run["run_id"])
