@@ -35,7 +35,7 @@ def edit(given: dict[str, Any]) -> dict[str, Any]:
     answer = agentvisor.interrupt({"send": drafts})
     if answer != "yes":
         return {"sent": False, "because": answer}
-    return agentvisor.once("send", lambda: send(drafts))
+    return agentvisor.once(f"send:{','.join(given['topics'])}", lambda: send(drafts))
 
 
 def send(drafts: dict[str, str]) -> dict[str, Any]:

@@ -72,6 +72,33 @@ def test_two_approvals_are_given_in_part_and_in_any_order(desk: Desk) -> None:
     assert (did["paid 1"], did["paid 2"], did["noted a"]) == (0, 1, 1)
 
 
+@pytest.mark.parametrize("answer, paid", [(True, 1), (False, 0)])
+def test_what_was_answered_waits_no_more_where_the_model_then_fails(desk: Desk, answer: Any, paid: int) -> None:
+    reply(desk, input="pay")
+    (asked,) = desk.records()
+    desk.tell("fail", "yes")
+    assert "the model is away" in desk.answered(**{asked["id"]: answer})["error"]["message"]
+    assert (desk.records(), desk.status()) == ([], "error")
+    # An answer that is taken now would be one to what is done.
+    assert "nothing waits" in desk.refused(command={"resume": not answer})["message"]
+    desk.untell("fail")
+    assert str(reply(desk, input=None)).startswith("told ")
+    assert (desk.did()["paid 1"], desk.status()) == (paid, "idle")
+
+
+def test_of_two_approved_calls_the_one_that_was_done_waits_no_more_where_the_other_fails(desk: Desk) -> None:
+    reply(desk, input="pay and refund")
+    asked = {one["value"]["tool"]: one["id"] for one in desk.records()}
+    desk.tell("no money", "yes")
+    run = desk.answered(**dict.fromkeys(asked.values(), True))
+    assert "no money" in json.dumps(run["error"])
+    assert desk.waits() == [asked["refund"]]
+    desk.untell("no money")
+    desk.answered(**{asked["refund"]: True})
+    assert "receipt 1" in str(last_reply(desk))
+    assert (desk.did()["paid 1"], desk.did()["refunded"], desk.waits()) == (1, 1, [])
+
+
 def test_new_input_beside_a_call_that_waits_is_refused_unless_that_is_given_up(desk: Desk) -> None:
     reply(desk, input="pay")
     assert "waits for an answer" in desk.refused(input="tea")["message"]

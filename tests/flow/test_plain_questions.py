@@ -1,10 +1,14 @@
 """A plain agent asks with `agentvisor.interrupt`, and goes on with the answer in a process of its own."""
 
+from collections.abc import Callable
+
 import pytest
 from langgraph_sdk.errors import ConflictError
 from tests.flow.charging import questions, resumed
 from tests.flow.conftest import Project
 from tests.flow.deaths import VictimThread
+
+from agentvisor.testing import kill
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
@@ -57,3 +61,18 @@ def test_an_answer_to_a_question_that_is_answered_already_is_none_to_the_next(wa
     with pytest.raises(ConflictError, match="nothing waits"):
         resumed(thread, "plain", "late")
     assert thread.did()["began"] == 4
+
+
+@pytest.mark.parametrize("dies", ["after:question:2", "before:question:3"])
+def test_of_two_answers_that_a_run_brings_none_is_lost_where_it_dies_between_them(
+    tested_hosts: Callable[[str], Project], dies: str
+) -> None:
+    project = tested_hosts("zygote")
+    assert project.tested is not None
+    thread = VictimThread(project, project.tested)
+    thread.ended(thread.call("charges:asks_two", ["Ann", "Bob"]))
+    asked = {one["value"]["ask"]: one["id"] for one in questions(thread)}
+    thread.inject(kill(at=dies))
+    ended = thread.ended(resumed(thread, "plain", {asked["Ann"]: "yes", asked["Bob"]: "no"}))
+    assert [one["ending"] for one in ended["attempts"]] == ["agent_signal", "completed"]
+    assert thread.client.runs.join(thread.id, ended["run_id"]) == ["yes", "no"]

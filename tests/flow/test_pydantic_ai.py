@@ -70,3 +70,18 @@ def test_an_answer_that_is_no_approval_is_an_error_of_its_run_and_the_call_waits
     assert desk.waits() == [asked["id"]]
     desk.answered(**{asked["id"]: True})
     assert desk.did()["paid 1"] == 1
+
+
+@pytest.mark.parametrize("answer, paid", [(True, 1), (False, 0)])
+def test_what_was_answered_waits_no_more_where_the_model_then_fails(desk: Desk, answer: Any, paid: int) -> None:
+    desk.agent = "approves"
+    reply(desk, input="pay")
+    (asked,) = desk.records()
+    desk.tell("fail", "yes")
+    assert "the model is away" in desk.answered(**{asked["id"]: answer})["error"]["message"]
+    assert (desk.records(), desk.status()) == ([], "error")
+    # An answer that is taken now would be one to what is done.
+    assert "nothing waits" in desk.refused(command={"resume": not answer})["message"]
+    desk.untell("fail")
+    assert reply(desk, input=None).startswith("told ")
+    assert (desk.did()["paid 1"], desk.status()) == (paid, "idle")

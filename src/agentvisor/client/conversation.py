@@ -47,11 +47,7 @@ class Conversation:
         """
         begin(self._read(), self._transport).result()
         # An agent that has asked nothing makes of the caller's command what it likes (its context holds it).
-        if (
-            answers
-            and self._questions.asked
-            and not any(one.answered_by == self._run_id for one in self._questions.asked.values())
-        ):
+        if answers and self._questions.asked:
             for question, answer in self._assigned(resume).items():
                 begin(self._answer(question, answer), self._transport).result()
         return self._questions.input if self._questions.asked else b""
@@ -62,10 +58,14 @@ class Conversation:
         return {one.id for one in self._questions.waiting}
 
     def _assigned(self, resume: object) -> dict[str, object]:
+        """The answers by the questions that they are for, without those that an earlier attempt has noted."""
         waiting = [one.id for one in self._questions.waiting]
+        noted = {one.id for one in self._questions.asked.values() if one.answered_by == self._run_id}
         by_id: Mapping[str, object] = cast("Mapping[str, object]", resume) if isinstance(resume, Mapping) else {}
-        if by_id and set(by_id) <= set(waiting):
-            return dict(by_id)
+        if by_id and set(by_id) <= noted.union(waiting):
+            return {one: answer for one, answer in by_id.items() if one not in noted}
+        if noted:
+            return {}
         if stale := sorted(one for one in by_id if _ID.fullmatch(one) and one not in waiting):
             raise InvalidInput(f"question {stale[0]} does not wait for an answer (any more)", field="command.resume")
         if len(waiting) == 1:

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, cast
 
@@ -22,6 +23,7 @@ from langgraph.types import interrupt
 import agentvisor
 from agents import signs
 from agents.effects import effect
+from agentvisor.client.conversation import Paused
 from agentvisor.client.socketpair import Channel
 from agentvisor.protocol.v1.store_pb2 import StoreReply, StoreRequest
 
@@ -174,6 +176,15 @@ def talks(given: Any) -> Any:
     strike("after send")
     rating = agentvisor.interrupt({"ask": "rating"})
     return {"sent": sent, "rating": rating, "given": given}
+
+
+def asks_two(given: Any) -> Any:
+    """Asks two people at once."""
+    answers = list[Any]()
+    for who in given:
+        with suppress(Paused):
+            answers.append(agentvisor.interrupt({"ask": who}))
+    return answers
 
 
 # --- graphs ----------------------------------------------------------------------------------------------------------

@@ -6,12 +6,15 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
+from agents import signs
 from agents.effects import effect
 
 
 def respond(messages: list[Any], _: Any) -> ModelResponse:
     last = messages[-1].parts[-1]
     if last.part_kind == "tool-return":
+        if signs.read("fail"):
+            raise ConnectionError("the model is away")
         return ModelResponse(parts=[TextPart(f"told {last.content}")])
     return ModelResponse(parts=[ToolCallPart("pay", {"amount": 1})])
 

@@ -29,6 +29,8 @@ class Model(ScriptedModel):
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
         at = max(number for number, one in enumerate(items) if one.get("role") == "user")
         outputs = [one for one in items[at:] if one.get("type") == "function_call_output"]
+        if outputs and signs.read("fail"):
+            raise ConnectionError("the model is away")
         last = " ".join(str(one["output"]) for one in outputs)
         said = str(items[at]["content"])
         script = self._scripts.get(said, [f"{self._scripts['name'][0]} heard {said}"])
@@ -83,6 +85,17 @@ def fails() -> str:
     raise LookupError("no order 8")
 
 
+@function_tool(needs_approval=True, failure_error_function=None)
+async def refund() -> str:
+    """Raise where it is told to, when the other call of the reply is stored as done."""
+    while not cast("Any", await agentvisor.checkpoint.aload(key="openai_agents"))["results"]:
+        await asyncio.sleep(0.01)
+    if signs.read("no money"):
+        raise LookupError("no money")
+    effect("refunded")
+    return "refunded"
+
+
 @function_tool
 def spoil(context: RunContextWrapper[Any]) -> str:
     """Put into the context what cannot be stored."""
@@ -104,6 +117,7 @@ MODEL = Model({
     "pay two": [[call("pay", amount=1), call("pay", amount=2), call("note", what="a")], "told"],
     "die among": [[call("note", what="a"), call("charge", amount=3)], "told"],
     "ask and pay": [[call("ask", what="Who?"), call("pay", amount=5), call("note", what="a")], "told"],
+    "pay and refund": [[call("pay", amount=1), call("refund")], "told"],
     "fails": [call("fails")],
     "spoil": [[call("spoil"), call("pay", amount=1)], "told"],
     "over": [call("transfer_to_refunds")],
@@ -118,5 +132,5 @@ REFUNDS = Model({"name": ["refunds"], "over": [call("transfer_to_refunds"), "tak
 def made() -> Agent[Any]:
     cashier: Agent[Any] = Agent("cashier", model=MODEL, tools=[pay, ask])
     refunds: Agent[Any] = Agent(signs.read("name") or "refunds", model=REFUNDS, tools=[note])
-    tools = [pay, note, charge, ask, fails, spoil, cashier.as_tool("ask_cashier", "Ask the cashier.")]
+    tools = [pay, refund, note, charge, ask, fails, spoil, cashier.as_tool("ask_cashier", "Ask the cashier.")]
     return Agent("desk", model=MODEL, tools=tools, handoffs=[refunds], input_guardrails=[harmless])

@@ -122,6 +122,8 @@ fails.add_node("step", step)
 fails.add_node("fail", failing)
 fails.add_edge(START, "step")
 fails.add_edge("step", "fail")
+gated = fails.compile(interrupt_before=["fail"])
+gated_inside = StateGraph(State).add_node("inner", gated).add_edge(START, "inner").compile()
 
 
 def quick(name: str) -> Any:

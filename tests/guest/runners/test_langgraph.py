@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.flow]
 HELLO = json.dumps({"messages": [{"role": "user", "content": "hi"}], "steps": 0}).encode()
 GRAPHS = [
     "graph", "builder", "factory", "async_factory", "managed_factory", "swallowing_factory", "with_other_saver",
-    "without_saver", "no_graph", "child", "family", "mapped", "asks", "fails", "parallel", "exits", "exits_async",
+    "without_saver", "no_graph", "child", "family", "mapped", "asks", "fails", "gated", "gated_inside", "parallel",
+    "exits", "exits_async",
 ]  # fmt: skip
 
 
@@ -216,6 +217,29 @@ async def test_a_breakpoint_pauses_the_run_and_no_input_resumes_it(
     assert list(kept.thread.store.projections[next(kept.thread.store.newest_first(ROOT)).key].next) == ["fail"]
     end, _ = await host.run("fails", thread=thread, run="2")
     assert (end.ending, end.message.splitlines()[0]) == (Ending.ENDING_AGENT_ERROR, "boom!")
+
+
+@pytest.mark.parametrize(
+    "agent, where",
+    [("fails", {"interrupt_before": ["fail"]}), ("fails", {"interrupt_after": ["step"]}),
+     ("fails", {"interrupt_after": ["*"]}), ("gated", {}), ("gated_inside", {})],
+)  # fmt: skip
+async def test_a_breakpoint_stops_the_next_attempt_too_where_one_has_died_there(
+    host: Hosting, thread: str, agent: str, where: dict[str, Any]
+) -> None:
+    _, kept = await host.run(agent, thread=thread, run="1", input=HELLO, **where)
+    steps = steps_kept(kept)
+    # Its checkpoint was acknowledged, and nothing of what came after that.
+    kept.thread.store.projections.clear()
+    end, kept = await host.run(agent, thread=thread, run="1", attempt=2, input=HELLO, stream_modes=["updates"], **where)
+    assert (end.ending, streamed(kept)) == (Ending.ENDING_PAUSED, [("updates", (), {"__interrupt__": []})])
+    assert list(kept.thread.store.projections[next(kept.thread.store.newest_first(ROOT)).key].next) == [
+        "inner" if agent == "gated_inside" else "fail"
+    ]
+    assert steps_kept(kept) == steps
+    for attempt in (1, 2):
+        end, _ = await host.run(agent, thread=thread, run="2", attempt=attempt, **where)
+        assert end.message.splitlines()[0] == "boom!", "a run without input goes on, whichever attempt it is"
 
 
 @both_start_methods

@@ -126,6 +126,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("config.recursion_limit", {"config": {"recursion_limit": -1}}),
     ("config.recursion_limit", {"config": {"recursion_limit": "10"}}),
     ("config.recursion_limit", {"config": {"recursion_limit": True}}),
+    ("config.max_concurrency", {"config": {"max_concurrency": 0}}),
     ("config.recursion_limit", {"config": {"recursion_limit": 1.5}}),
     ("config.tags", {"config": {"tags": "x"}}),
     ("config.tags", {"config": {"tags": ["x", 1]}}),

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
@@ -20,6 +20,7 @@ from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.langgraph_backlog import Backlog
 from agentvisor.guest.runners.langgraph_blocks import CONTENT_BLOCKS, with_content_blocks
+from agentvisor.guest.runners.langgraph_breakpoints import INTERRUPT, stop_of
 from agentvisor.guest.runners.langgraph_config import config_of
 from agentvisor.guest.runners.langgraph_drain import RootControl
 from agentvisor.guest.runners.langgraph_events import EVENTS, debug_shown, with_events
@@ -95,7 +96,7 @@ class _Run:
         drained = False
         try:
             with puts.telling(self._backlog.put_ended):
-                async for namespace, mode, payload in self._stream(graph, config):
+                async for namespace, mode, payload in self._stream(graph, config, projector):
                     self._take(namespace, mode, payload, projector)
                     await self._backlog.until_room()
         except GraphDrained:
@@ -117,7 +118,7 @@ class _Run:
             output=b"" if graph.checkpointer else to_json(self._values),
         )
 
-    async def _stream(self, graph: Graph, config: RunnableConfig) -> AsyncIterator[Event]:
+    async def _stream(self, graph: Graph, config: RunnableConfig, projector: Projector) -> AsyncIterator[Event]:
         spec = self._spec
         given: object = json.loads(spec.input) if spec.input else None
         modes = OWN_MODES | {MODES[mode] for mode in self._asked} - {EVENTS}
@@ -131,6 +132,11 @@ class _Run:
             attempt=self._task.attempt,
             answers=spec.answers,
         )
+        before, after = _nodes(spec.interrupt_before), _nodes(spec.interrupt_after)
+        if call.begun and (stands := await stop_of(graph, call.config, self._task.run_id, before, after)) is not None:
+            projector.stands(stands, names(graph.stream_channels_asis))
+            yield (), "updates", {INTERRUPT: ()}
+            return
         if not graph.checkpointer:
             modes |= {"values"}
         stream_of = partial(with_events, graph, self._task) if EVENTS in self._asked else graph.astream
@@ -139,8 +145,8 @@ class _Run:
             call.config,
             context=json.loads(spec.context) if spec.context else None,
             stream_mode=sorted(modes),
-            interrupt_before=_nodes(spec.interrupt_before),
-            interrupt_after=_nodes(spec.interrupt_after),
+            interrupt_before=before,
+            interrupt_after=after,
             control=RootControl(self._channel),
             durability=(spec.durability or "sync") if graph.checkpointer else None,
             # Always: a subgraph's checkpoints are shown too. What the caller did not ask for is not sent.
@@ -176,6 +182,6 @@ class _Run:
             self._paused = True
 
 
-def _nodes(listed: object) -> list[str] | str | None:
+def _nodes(listed: object) -> list[str] | Literal["*"] | None:
     nodes = list(cast("list[str]", listed))
     return "*" if nodes == ["*"] else (nodes or None)

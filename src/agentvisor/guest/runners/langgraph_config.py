@@ -33,6 +33,8 @@ def config_of(task: AgentTask) -> RunnableConfig:
     )
     if isinstance(limit := asked.get("recursion_limit"), int):
         config["recursion_limit"] = limit
+    if isinstance(most := asked.get("max_concurrency"), int):
+        config["max_concurrency"] = most
     if isinstance(name := asked.get("run_name"), str):
         config["run_name"] = name
     # It names the run in traces, and only a UUID can.

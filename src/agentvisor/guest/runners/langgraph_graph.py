@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -25,6 +25,9 @@ class Graph(Protocol):
 
     checkpointer: BaseCheckpointSaver[str] | bool | None
     store: BaseStore | None
+    nodes: Mapping[str, object]
+    interrupt_before_nodes: Sequence[str] | Literal["*"]
+    interrupt_after_nodes: Sequence[str] | Literal["*"]
 
     @property
     def stream_channels_asis(self) -> str | Sequence[str]: ...
@@ -40,8 +43,8 @@ class Graph(Protocol):
         *,
         context: object,
         stream_mode: Sequence[str],
-        interrupt_before: Sequence[str] | None,
-        interrupt_after: Sequence[str] | None,
+        interrupt_before: Sequence[str] | str | None,
+        interrupt_after: Sequence[str] | str | None,
         durability: str | None,
         subgraphs: bool,
         control: RunControl,

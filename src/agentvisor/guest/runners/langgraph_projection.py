@@ -49,6 +49,12 @@ class Projector:
             channels=self._new_channels(namespace, payload["values"]),
         )
 
+    def stands(self, state: StateSnapshot, channels: Iterable[str]) -> None:
+        """Take the root's state, where the run stops without a stream that tells of it."""
+        self.next = list(state.next)
+        checkpoint_id = cast("str", state.config.get("configurable", {})["checkpoint_id"])
+        self._send(projection_of("", checkpoint_id, state, channels))
+
     def task(self, namespace: tuple[str, ...], payload: Mapping[str, object]) -> None:
         """Take a "tasks" payload: the start of a task says what triggered it."""
         projection = self._held.get(namespace)
@@ -64,10 +70,13 @@ class Projector:
         """Send what is held."""
         held, self._held = self._held, {}
         for projection in held.values():
-            future = self._submit(StoreRequest(project=projection))
-            self._open.add(future)
-            # What became of it is nobody's concern: a host that refuses this refuses the checkpoint too.
-            future.add_done_callback(self._open.discard)
+            self._send(projection)
+
+    def _send(self, projection: Projection) -> None:
+        future = self._submit(StoreRequest(project=projection))
+        self._open.add(future)
+        # What became of it is nobody's concern: a host that refuses this refuses the checkpoint too.
+        future.add_done_callback(self._open.discard)
 
     def open(self) -> list[Future[StoreReply]]:
         """Return the projections that were not acknowledged yet."""

@@ -36,6 +36,8 @@ class Invocation:
 
     input: object
     config: RunnableConfig
+    begun: bool = False
+    """An earlier attempt has stored a checkpoint of the run: it stands there."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ async def invocation(
         below = _levels(config)
         if not below or _levels_begun(await graph.aget_state(latest, subgraphs=True)) >= below:
             # The run has stored a checkpoint: its input or command is in there, and what it was doing goes on.
-            return Invocation(None, latest)
+            return Invocation(None, latest, begun=True)
         # The root's fork is stored, and what is to go on below it is not: from there, the subgraph would start anew.
         return Invocation(command_of(cast("Mapping[str, object]", command)) if command else given, config)
     if not isinstance(command, Mapping):

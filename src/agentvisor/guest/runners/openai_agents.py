@@ -51,8 +51,9 @@ class _Run:
         modes = {"messages" if mode == "messages-tuple" else mode for mode in task.spec.stream_modes}
         self._modes = modes
         self._message_mode = "messages" if "messages" in task.spec.stream_modes else "messages-tuple"
-        self._asks = bool(task.spec.answers)
-        """What the run answers still waits, as far as the host knows."""
+        self._answers = set(task.spec.answers)
+        """What the run answers, and still waits as far as the host knows."""
+        self._telling = asyncio.Lock()
         self._context: Json = json.loads(task.spec.context) if task.spec.context else None
         self._turn = Turn(self._save, lambda: channel.drain_asked)
 
@@ -60,7 +61,7 @@ class _Run:
         root = await _made(agent)
         kept = await self._begin()
         if kept.ended:
-            await self._answered()
+            await self._closed(kept)
             return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(kept.output, "output"))
         if kept.unanswered:
             return await self._paused()
@@ -144,14 +145,15 @@ class _Run:
 
     async def _save(self, kept: Kept) -> None:
         await checkpoint.asave(KEY, kept.to_json())
-        if not kept.waiting:
-            await self._answered()
+        await self._closed(kept)
 
-    async def _answered(self) -> None:
-        """Whatever becomes of this run, nobody can answer that again."""
-        if self._asks:
-            self._asks = False
-            await asyncio.to_thread(waiting.report, self._channel, [], takes_input=False)
+    async def _closed(self, kept: Kept) -> None:
+        """What was waited for and is done: whatever becomes of this run, nobody can answer that again."""
+        async with self._telling:  # of calls made together none tells later what was so before
+            if self._answers - kept.waiting.keys():
+                self._answers &= kept.waiting.keys()
+                left = kept.questions(kept.waiting)
+                await asyncio.to_thread(waiting.report, self._channel, left, takes_input=False)
 
 
 async def _made(agent: object) -> AnyAgent:

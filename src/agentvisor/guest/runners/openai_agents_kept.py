@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import cast
 
@@ -49,9 +49,14 @@ class Kept:
     def unanswered(self) -> list[str]:
         return [one for one in self.waiting if one not in self.answers]
 
-    def questions(self) -> list[Waiting]:
-        """Those without an answer, as everybody is told of them."""
-        waiting = {one: cast("Mapping[str, Json]", self.waiting[one]) for one in self.unanswered}
+    def waiting_but_of(self, call: str) -> dict[str, Json]:
+        """What waits, without what a call of the reply waited for."""
+        about = {one: cast("Mapping[str, Mapping[str, Json]]", told) for one, told in self.waiting.items()}
+        return {one: self.waiting[one] for one, told in about.items() if told["belongs_to"]["tool_call_id"] != call}
+
+    def questions(self, ids: Iterable[str] | None = None) -> list[Waiting]:
+        """These, else those without an answer, as everybody is told of them."""
+        waiting = {one: cast("Mapping[str, Json]", self.waiting[one]) for one in (ids or self.unanswered)}
         return [
             Waiting(id_, one["value"], str(one["kind"]), cast("Mapping[str, Json]", one["belongs_to"]))
             for id_, one in waiting.items()

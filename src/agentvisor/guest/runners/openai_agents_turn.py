@@ -63,10 +63,14 @@ class Turn:
             raise Stopped
         if self._again is not None:
             return
+        answered = bool(self.kept.answers)
         kept = replace(self.kept, agent=agent, items=stored(items, "conversation"), response=None, results={})
         self.kept = replace(kept, state=None, waiting={}, answers={})
-        if self._is_leaving():
+        leaves = self._is_leaving()
+        if answered or leaves:
+            # With the answers in the conversation nobody answers again, whatever becomes of the model's reply.
             await self._save(self.kept)
+        if leaves:
             raise Stopped
 
     def given_again(self) -> Response | None:
@@ -94,7 +98,8 @@ class Turn:
 
     async def done(self, call: str, result: object) -> None:
         if call not in self.kept.results and not self.asks(call):
-            await self.keep(replace(self.kept, results={**self.kept.results, call: result_of(result)}))
+            results = {**self.kept.results, call: result_of(result)}
+            await self.keep(replace(self.kept, results=results, waiting=self.kept.waiting_but_of(call)))
 
 
 def _response(output: list[Json]) -> Response:

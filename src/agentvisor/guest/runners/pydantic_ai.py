@@ -59,6 +59,8 @@ class _Run:
         self._events = Events(channel)
         self._modes = set(task.spec.stream_modes)
         self._kept = Kept()
+        self._asks = bool(task.spec.answers)
+        """What the run answers still waits, as far as the host knows."""
 
     async def run(self, agent: object) -> Outcome:
         made = await _made(agent)
@@ -153,8 +155,6 @@ class _Run:
             self._kept, messages=_stored(run.all_messages()), ended=True, output=json.loads(encoded), waiting={}
         )
         await self._save()
-        if self._task.spec.answers:
-            await asyncio.to_thread(waiting.report, self._channel, [], takes_input=False)
         return Outcome(kind=Outcome.KIND_COMPLETED, output=encoded)
 
     async def _paused(self) -> Outcome:
@@ -163,6 +163,10 @@ class _Run:
 
     async def _save(self) -> None:
         await checkpoint.asave(KEY, self._kept.to_json())
+        if self._asks and not self._kept.waiting:
+            # The calls are done: whatever becomes of this run, nobody can answer for them again.
+            self._asks = False
+            await asyncio.to_thread(waiting.report, self._channel, [], takes_input=False)
 
     def _tell(self, event: object, name: str) -> None:
         match event:

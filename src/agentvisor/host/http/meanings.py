@@ -20,7 +20,7 @@ OF_FIELDS: dict[str, str] = {
     "checkpoint_map": "Checkpoints of the graphs around a subgraph, by namespace.",
     "checkpoint_ns": "The namespace: empty is the root, `<parent>|<node>:<task_id>` a subgraph.",
     "command": "In the place of an input: an answer, an update, where to go.",
-    "config": "LangGraph's config: `tags`, `recursion_limit`, `configurable`.",
+    "config": "LangGraph's config: `tags`, `recursion_limit`, `max_concurrency`, `configurable`.",
     "context": "What the graph finds as its runtime's context.",
     "depth": "How many levels of subgraphs below them.",
     "delete_threads": "Also the threads on which it has run last.",

@@ -11,14 +11,15 @@ from agentvisor.core.errors import InvalidInput
 
 def check_config(config: Mapping[str, JsonValue], thread_id: str | None) -> None:
     """Refuse what no agent can be started with, or what would lead to another thread; no thread id: a stateless run."""
-    tags, limit = config.get("tags"), config.get("recursion_limit")
+    tags = config.get("tags")
     if tags is not None and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InvalidInput(f"config.tags must be a list of texts, not {_shown(tags)}", field="config.tags")
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise InvalidInput(
-            f"config.recursion_limit must be a whole number of at least 1, not {_shown(limit)}",
-            field="config.recursion_limit",
-        )
+    for name in ("recursion_limit", "max_concurrency"):
+        limit = config.get(name)
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise InvalidInput(
+                f"config.{name} must be a whole number of at least 1, not {_shown(limit)}", field=f"config.{name}"
+            )
     for section in ("configurable", "metadata"):
         if not isinstance(config.get(section) or {}, dict):
             raise InvalidInput(f"config.{section} must be an object", field=f"config.{section}")

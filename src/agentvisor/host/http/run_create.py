@@ -64,7 +64,7 @@ class RunCreate(BaseModel):
     assistant_id: str = Field(description="Name of an agent, or the id of its assistant.")
     input: JsonValue = None
     command: Command | None = None
-    config: JsonObject | None = Field(default=None, description="tags, recursion_limit, configurable")
+    config: JsonObject | None = Field(default=None, description="tags, recursion_limit, max_concurrency, configurable")
     context: JsonValue = None
     metadata: JsonObject | None = None
     stream_mode: StreamMode | Annotated[list[StreamMode], Field(min_length=1)] = "values"
