@@ -79,7 +79,7 @@ class _Run:
         self._modes = set(task.spec.stream_modes)
         self._sessions = RunSessions(task.run_id, store)
         self._save = save
-        self._plugin = GoesOn(self._sessions.is_stored)
+        self._plugin = GoesOn(self._sessions)
         self._talk = Conversation(channel, task.run_id)
 
     async def run(self, agent: object) -> Outcome:
