@@ -10,8 +10,9 @@ that session is ever seen again: what is done in there is part of the call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
+from uuid import uuid4
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
@@ -83,6 +84,24 @@ class GoesOn(BasePlugin):
         ended = last is not None and last.author == name and last.is_final_response() and not _calls(last)
         return LlmResponse() if ended else None
 
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        """Give a call another id where the session has one of that id: some models count anew in each answer.
+
+        What became of a call is found by its id: its result, its question, its effects.
+        """
+        calls = [part.function_call for part in _parts(llm_response) if part.function_call and part.function_call.id]
+        if not calls or not self._sees(callback_context):
+            return None
+        known = {one.id for event in callback_context.session.events for one in event.get_function_calls()}
+        for one in calls:
+            if one.id in known:
+                # As short and plain as providers want ids to be.
+                one.id = f"{str(one.id)[:27]}_{uuid4().hex[:12]}"
+            known.add(one.id)
+        return None
+
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
@@ -120,6 +139,10 @@ class GoesOn(BasePlugin):
     def _sees(self, context: CallbackContext | ToolContext) -> bool:
         """Whether it is in the run's session."""
         return _invocation(context).session_service is self._sessions
+
+
+def _parts(response: LlmResponse) -> Sequence[types.Part]:
+    return (response.content.parts if response.content else None) or ()
 
 
 def _last_word(invocation: InvocationContext, stored: set[str]) -> Event | None:
