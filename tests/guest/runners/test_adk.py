@@ -255,6 +255,26 @@ def test_an_agent_whose_questions_were_given_up_may_go_on_without_input() -> Non
     assert thread.run(forgets=True) == ("completed", "c done")
 
 
+@pytest.mark.parametrize("make", [adk_agents.confirmations, adk_agents.orders_in_sequence])
+def test_of_questions_that_were_answered_nothing_is_kept_beside_the_session(make: Callable[[], Any]) -> None:
+    thread = Thread(make)
+    ended, _ = thread.run("go")
+    while ended == "paused":
+        ended, _ = thread.run(answers={thread.channel.waiting[0]["id"]: True})
+    kept = asyncio.run(thread.state.akeys(scope="adk"))
+    assert {one.partition("/")[0] for one in kept} <= {"session", "user"}
+
+
+def test_what_was_answered_before_the_rest_was_given_up_counts_where_the_agent_goes_on_without_input() -> None:
+    thread = Thread(adk_agents.confirmations)
+    thread.run("go")
+    first, _ = thread.channel.waiting
+    assert thread.run(answers={first["id"]: True}) == ("paused", None)
+    assert thread.run(forgets=True) == ("completed", "a done")
+    assert [one for one in DID if one.startswith("paid")] == ["paid 1"]
+    assert thread.channel.waiting == []
+
+
 def test_a_request_for_credentials_shows_no_secret() -> None:
     oauth = {"clientId": "me", "clientSecret": "s3cret", "authUri": "https://login.example/?state=1"}
     arguments = {"functionCallId": "c", "authConfig": {"exchangedAuthCredential": {"oauth2": oauth}}}
