@@ -98,6 +98,16 @@ class Persisted(Flow[Count]):
         return {"n": self.state.n, "id": self.state.id}
 
 
+class Holds(Flow[Count]):
+    """Its method runs a flow that is persisted, under a name of its own."""
+
+    @start()
+    def count(self):
+        by_itself = Persisted().kickoff()
+        named = Persisted().kickoff(inputs={"id": "cart-7"})
+        return {"by itself": by_itself["n"], "named": named["n"]}
+
+
 class Notifier:
     """A provider that tells people, and does not wait."""
 

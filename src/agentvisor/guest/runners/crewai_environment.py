@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from agentvisor._crewai.storage import FOLDER
+
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -16,7 +18,6 @@ QUIET = {
 """What an agent's own environment says counts more."""
 
 STORAGE = "CREWAI_STORAGE_DIR"
-_NAME = "agentvisor-crewai"
 
 
 def set_environment() -> None:
@@ -24,5 +25,5 @@ def set_environment() -> None:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     # A forked process has its own workspace, and the name of its parent's folder.
-    if Path(os.environ.get(STORAGE, _NAME)).name == _NAME:
-        os.environ[STORAGE] = str(Path(os.environ["AGENTVISOR_WORKSPACE"], _NAME))
+    if Path(os.environ.get(STORAGE, FOLDER)).name == FOLDER:
+        os.environ[STORAGE] = str(Path(os.environ["AGENTVISOR_WORKSPACE"], FOLDER))
