@@ -75,7 +75,7 @@ class _Work:
 def _crew(crew: Crew, ledger: Ledger, shown: Shown) -> _Work:
     plan.check(ledger.progress.tasks, plan.plan_of(crew.tasks), crew.tasks)
     overlay = Overlay(ledger, shown, crew)
-    _prepare(ledger, overlay)
+    _prepare(ledger, overlay, None)
     if crew.stream:
         # Its events say what the models say; the crew itself is to return its output.
         crew.stream = False
@@ -90,7 +90,7 @@ def _crew(crew: Crew, ledger: Ledger, shown: Shown) -> _Work:
 
 def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work:
     overlay = Overlay(ledger, shown, None)
-    _prepare(ledger, overlay)
+    _prepare(ledger, overlay, flow)
     with_our_persistence(flow)
     # CrewAI's own checkpoints hold the keys of models.
     flow.checkpoint = False
@@ -122,9 +122,9 @@ async def _ended(tasks: set[asyncio.Task[object]]) -> None:
         await asyncio.wait(tasks)
 
 
-def _prepare(ledger: Ledger, overlay: Overlay) -> None:
+def _prepare(ledger: Ledger, overlay: Overlay, root: AnyFlow | None) -> None:
     overlay.install()
-    feedback.install(ledger)
+    feedback.install(ledger, root)
     set_provider(ThreadHumanInput(ledger, overlay.place))
     set_ledger(ledger)
     persist_on_thread()
