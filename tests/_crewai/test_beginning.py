@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agentvisor._crewai.beginning import Order, progress_for
+from agentvisor._crewai.ledger import MOST_OTHERS, Ledger
 from agentvisor._crewai.plan import check, plan_of
 from agentvisor._crewai.progress import Progress, from_json
 from agentvisor.core.errors import InvalidInput
@@ -49,6 +50,18 @@ def test_it_goes_on(wanted: Order, was: Progress) -> None:
 def test_it_begins_anew(wanted: Order, was: Progress | None) -> None:
     found = progress_for(wanted, was)
     assert (found.began, found.run, found.inputs, found.tasks) == ("r2", "r2", wanted.inputs, {})
+
+
+def test_of_the_states_of_inner_flows_the_latest_are_kept_and_the_threads_own_always() -> None:
+    ledger = Ledger(kept(), lambda _: None, thread_id="t")
+    ledger.persist("t", {"n": 0})
+    for number in range(MOST_OTHERS + 5):
+        ledger.persist(f"inner-{number}", {"n": number})
+        ledger.persist("cart", {"n": number})
+    assert len(ledger.progress.persisted) == MOST_OTHERS + 1
+    assert ledger.progress.persisted["t"] == {"n": 0}
+    assert ledger.progress.persisted["cart"] == {"n": MOST_OTHERS + 4}
+    assert "inner-5" not in ledger.progress.persisted
 
 
 def test_what_is_persisted_outlives_the_execution() -> None:

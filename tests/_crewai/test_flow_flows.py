@@ -32,6 +32,14 @@ def test_a_persisted_flow_remembers_over_runs(desk: Desk) -> None:
     assert not list(desk.folder.rglob("flow_states.db"))
 
 
+def test_a_persisted_flow_inside_of_another_remembers_over_runs(desk: Desk) -> None:
+    thread = DeskThread(desk)
+    for times in (1, 2):
+        ended = thread.run_of("Holds", {})
+        assert ended["status"] == "success", ended["error"]
+        assert thread.values() == {"by itself": 1, "named": times}
+
+
 def test_tasks_of_a_crew_inside_a_flow_are_kept_too(desk: Desk) -> None:
     thread = DeskThread(desk)
     thread.tell("hold")

@@ -315,6 +315,22 @@ async def test_what_an_agent_leaves_behind_ends_with_it(host: Hosting) -> None:
     assert sleepers(host.guests.pids()["parent"]) == 0
 
 
+@pytest.mark.parametrize("end", ["itself", "cancel", "kill"])
+async def test_what_is_in_an_agents_workspace_goes_with_it(host: Hosting, tmp_path: Path, end: str) -> None:
+    running, kept = await host.start("leaves_a_file", input=sent(end != "itself"))
+    await until(lambda: bool(kept.lines))
+    workspace = Path(kept.lines[0])
+    if end == "cancel":
+        running.cancel(grace_seconds=60)
+    elif end == "kill":
+        running.kill()
+    await asyncio.wait_for(running.ended, 10)
+    await until(lambda: not workspace.exists())
+    # In the guest's folder: where a whole host is killed, the next one removes that.
+    (guest,) = (tmp_path / "data" / "guests").iterdir()
+    assert workspace.parent == guest
+
+
 async def test_killing_an_agent_ends_its_family_and_spares_its_neighbours(host: Hosting) -> None:
     one, family = await family_of(host, thread="one", run="one")
     neighbour, kept = await host.start("parent", thread="two", run="two")

@@ -23,12 +23,17 @@ from agentvisor.protocol.metadata import Json
 class ThreadFeedback:
     """CrewAI's provider for feedback. A flow's own may answer at once, or tell people that an answer is waited for."""
 
-    def __init__(self, ledger: Ledger, own: HumanFeedbackProvider | None = None) -> None:
+    def __init__(self, ledger: Ledger, root: Flow[Any] | None, own: HumanFeedbackProvider | None = None) -> None:
         self._ledger = ledger
+        self._root = root
         self._own = own
 
     def request_feedback(self, context: PendingFeedbackContext, flow: Flow[Any]) -> Any:
-        """The answer; raises CrewAI's `HumanFeedbackPending` where there is none yet."""
+        """The answer; raises CrewAI's `HumanFeedbackPending` where there is none yet.
+
+        A flow that another's method or a tool has started would return that to them, who take it for its output: there
+        it is `Paused`, and the method or tool is called again when there is an answer.
+        """
         at = self._ledger.numbered(f"{place.get()}{context.method_name}:feedback")
         value: dict[str, Json] = {"message": context.message, "output": _shown(context.method_output)}
         if context.emit:
@@ -41,6 +46,8 @@ class ThreadFeedback:
         try:
             return _text(self._ledger.answer(question))
         except Paused as waits:
+            if flow is not self._root:
+                raise
             raise HumanFeedbackPending(context=context) from waits
 
 
@@ -59,16 +66,19 @@ class ThreadInput:
         return _text(self._ledger.answer(question))
 
 
-def install(ledger: Ledger) -> None:
-    """Let CrewAI ask here; and let it take an answer that is an outcome for that outcome, without asking a model."""
-    flow_config.hitl_provider = ThreadFeedback(ledger)
+def install(ledger: Ledger, root: Flow[Any] | None) -> None:
+    """Let CrewAI ask here; and let it take an answer that is an outcome for that outcome, without asking a model.
+
+    `root`: the flow that is the agent; None where that is a crew.
+    """
+    flow_config.hitl_provider = ThreadFeedback(ledger, root)
     flow_config.input_provider = ThreadInput(ledger)
     flows = cast("Any", Flow)
     resolve, finalize = flows._resolve_feedback_provider, flows._finalize_human_feedback  # noqa: SLF001 (see check)
 
     def resolved(flow: Flow[Any], definition: Any) -> ThreadFeedback:
         found = resolve(flow, definition)
-        return found if isinstance(found, ThreadFeedback) else ThreadFeedback(ledger, found)
+        return found if isinstance(found, ThreadFeedback) else ThreadFeedback(ledger, root, found)
 
     async def finalized(
         flow: Flow[Any], *, method_name: str, raw_feedback: str, emit: list[str] | None, **more: Any

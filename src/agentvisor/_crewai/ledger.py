@@ -18,6 +18,9 @@ class Paused(BaseException):
     """A person is asked, and the run ends here. Not an Exception: CrewAI asks its model again after one."""
 
 
+MOST_OTHERS = 100
+"""Persisted states that are kept beside the one of the thread's own flow: those that were saved last."""
+
 place: ContextVar[str] = ContextVar("agentvisor_crewai_place", default="")
 """Inside of which method call or task the caller is; empty at the top."""
 
@@ -25,8 +28,9 @@ place: ContextVar[str] = ContextVar("agentvisor_crewai_place", default="")
 class Ledger:
     """Reads and extends one `Progress`."""
 
-    def __init__(self, progress: Progress, save: Callable[[Json], object]) -> None:
+    def __init__(self, progress: Progress, save: Callable[[Json], object], *, thread_id: str = "") -> None:
         self.progress = progress
+        self._thread_id = thread_id
         self._save = save
         self._lock = threading.RLock()
         self._counters: dict[str, itertools.count[int]] = {}
@@ -79,7 +83,13 @@ class Ledger:
         """What @persist asks for."""
         dump(state, f"the persisted state {state_id}")
         with self._lock:
-            self.progress.persisted[state_id] = state
+            persisted = self.progress.persisted
+            persisted.pop(state_id, None)
+            persisted[state_id] = state
+            # Flows inside of others have new ids in each run, as a rule.
+            others = [one for one in persisted if one != self._thread_id]
+            for oldest in others[:-MOST_OTHERS]:
+                del persisted[oldest]
             self.store()
 
     def answer(self, question: Waiting) -> Json:

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
+from crewai import Flow
 from crewai.flow.async_feedback.types import PendingFeedbackContext
 from crewai.flow.persistence import FlowPersistence
+from crewai.flow.persistence.factory import set_flow_persistence_factory
+from crewai.flow.persistence.sqlite import SQLiteFlowPersistence
 from pydantic import BaseModel
 
 from agentvisor import checkpoint
 from agentvisor._crewai.ledger import Ledger
+from agentvisor._crewai.storage import FOLDER
 from agentvisor.protocol.metadata import Json
 
 PERSISTED = "crewai.persisted"
 """The key of the saves where no run of a crew or flow is: in a plain agent, in a notebook."""
 
 _ledger: list[Ledger] = []
+
+
+def persist_on_thread() -> None:
+    """Let each flow of this process persist on the thread, where it was to use the file that CrewAI has for all.
+
+    A flow inside of another, or of a tool, has found that file when its class was made.
+    """
+    set_flow_persistence_factory(ThreadPersistence)
+    flows = cast("Any", Flow)
+    resolve = flows._resolve_persist_backend  # noqa: SLF001 (the one place where a flow finds it)
+
+    def resolved(flow: Flow[Any], definition: Any) -> FlowPersistence:
+        found = resolve(flow, definition)
+        return ThreadPersistence() if _is_common(found) else found
+
+    flows._resolve_persist_backend = resolved  # noqa: SLF001
+
+
+def _is_common(persistence: FlowPersistence) -> bool:
+    # By its name: a class that a warm process has made has that one's folder.
+    return isinstance(persistence, SQLiteFlowPersistence) and Path(persistence.db_path).parent.name == FOLDER
 
 
 def set_ledger(ledger: Ledger) -> None:

@@ -100,7 +100,7 @@ def _judge(task: AgentTask, channel: Channel, cancellation: Cancellation) -> Ver
     from agentvisor.guest.runners.crewai_environment import set_environment
 
     # CrewAI reads it when the agent's file imports it, and which framework that uses is known only then.
-    set_environment(task.run_id)
+    set_environment()
     framework = ""
     try:
         agent = load(task.entrypoint, task.search_path)

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
@@ -17,7 +18,7 @@ from agentvisor.guest import memory_watch, output
 from agentvisor.guest.descendants import Descendants
 from agentvisor.guest.kernel_kills import KernelKills
 from agentvisor.guest.outgoing import Outgoing
-from agentvisor.guest.zygote_link import AgentStart, Exit, ZygoteGone
+from agentvisor.guest.zygote_link import WORKSPACE, AgentStart, Exit, ZygoteGone
 from agentvisor.protocol.frames import Frames, frame
 from agentvisor.protocol.v1.guest_pb2 import (
     AgentExited,
@@ -63,6 +64,7 @@ class AgentProcess:
         say: Callable[[FromGuest], Awaitable[None]],
         *,
         launch: Launch,
+        workspace: Path,
         descendants: Descendants,
         log_bytes: int,
         memory: Memory,
@@ -70,6 +72,7 @@ class AgentProcess:
         self._start = start
         self._say = say
         self._launch = launch
+        self._workspace = workspace
         self._descendants = descendants
         self._budget = output.Budget(log_bytes)
         self._ours, self._theirs = socket.socketpair()
@@ -187,6 +190,7 @@ class AgentProcess:
             "AGENTVISOR_THREAD_ID": task.thread_id,
             "AGENTVISOR_RUN_ID": task.run_id,
             "AGENTVISOR_ATTEMPT": str(task.attempt),
+            WORKSPACE: str(self._workspace),
         }
 
     def _hold(self, pid: int) -> None:

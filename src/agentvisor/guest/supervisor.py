@@ -7,10 +7,13 @@ It holds the token, never imports an agent's code, and ends the whole guest when
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from agentvisor.guest.agent_process import AgentProcess, Memory
 from agentvisor.guest.control import Prepare
@@ -49,6 +52,7 @@ class Supervisor:
         self._outbox: asyncio.Queue[FromGuest] = asyncio.Queue(OUTBOX)
         self._agents: dict[str, AgentProcess] = {}
         self._lives: set[asyncio.Task[None]] = set()
+        self._numbers = itertools.count(1)
 
     async def run(self) -> None:
         """Speak with the host until it is gone; then leave nothing alive."""
@@ -125,10 +129,12 @@ class Supervisor:
                 pass
 
     async def _live(self, start: StartAgent) -> None:
+        workspace = self._workspace(f"agent-{next(self._numbers)}")
         agent = AgentProcess(
             start,
             self._outbox.put,
             launch=self._launch,
+            workspace=workspace,
             descendants=self._descendants,
             log_bytes=self._setup.log_bytes_per_run,
             memory=Memory(self._setup.memory_limit, self._kernel_kills),
@@ -138,6 +144,13 @@ class Supervisor:
             await agent.live()
         finally:
             del self._agents[start.ticket]
+            if workspace.exists():
+                # An agent that was killed or cancelled has cleared nothing itself.
+                await asyncio.to_thread(shutil.rmtree, workspace, ignore_errors=True)
+
+    def _workspace(self, name: str) -> Path:
+        """Where one process may leave what is to go with it; whoever puts something there makes it."""
+        return Path(self._setup.folder, name).absolute()
 
     async def _launch(self, environment: dict[str, str], files: Sequence[int]) -> AgentStart:
         fork = self._setup.start_method == "zygote"
@@ -162,8 +175,12 @@ class Supervisor:
                     entrypoint=self._setup.preload_entrypoint if imports else "",
                     search_path=list(self._setup.search_path),
                 )
-                folder = self._setup.working_folder
-                self._zygote = await ZygoteLink.start(self._descendants, prepare, working_folder=folder)
+                self._zygote = await ZygoteLink.start(
+                    self._descendants,
+                    prepare,
+                    working_folder=self._setup.working_folder,
+                    workspace=self._workspace("zygote"),
+                )
             return self._zygote
 
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from agentvisor.guest import control
@@ -17,6 +18,9 @@ from agentvisor.guest.control import Ended, Failed, Message, Ping, Prepare, Read
 from agentvisor.guest.descendants import Descendants
 from agentvisor.guest.family import kill
 from agentvisor.protocol.frames import Frames
+
+WORKSPACE = "AGENTVISOR_WORKSPACE"
+"""The variable that names a folder in which a process may leave what is to go with it."""
 
 BEAT_SECONDS = 1.0
 MISSED_BEATS = 10
@@ -63,7 +67,9 @@ class ZygoteLink:
         self._watching = asyncio.create_task(self._watch(), name="zygote's pulse")
 
     @classmethod
-    async def start(cls, descendants: Descendants, prepare: Prepare, *, working_folder: str) -> ZygoteLink:
+    async def start(
+        cls, descendants: Descendants, prepare: Prepare, *, working_folder: str, workspace: Path
+    ) -> ZygoteLink:
         """Start a zygote; it imports in its own time, and `start_agent` waits for that."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -75,6 +81,7 @@ class ZygoteLink:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 cwd=working_folder or None,
+                env={**os.environ, WORKSPACE: str(workspace)},
                 start_new_session=True,
             )
             reaped = descendants.started(process.pid)

@@ -118,6 +118,7 @@ class Guest:
         try:
             with guest_folder(self._parent, self.id) as folder, _socket_path(folder) as path:
                 self._setup.address = f"unix:{path}"
+                self._setup.folder = str(folder)
                 async with served(self._setup.address, self._stream):
                     await self._live(sandbox(self._setup, environment))
         except asyncio.CancelledError:

@@ -2,17 +2,19 @@
 
 import threading
 
-from crewai import Crew
+from crewai import Agent, Crew, Task
 from crewai.flow.async_feedback.types import HumanFeedbackPending
 from crewai.flow.flow import Flow, and_, listen, or_, router, start
 from crewai.flow.human_feedback import human_feedback
 from crewai.flow.persistence import FlowPersistence, persist
+from crewai.tools import tool
 from crews import Order, clerk, desk_tasks
 from pydantic import BaseModel
 
 from agents.effects import effect
 from agents.signs import sign, wait_for
 from agentvisor.testing.crewai import ScriptedLLM
+from agentvisor.testing.script import call
 
 
 class Count(BaseModel):
@@ -98,6 +100,16 @@ class Persisted(Flow[Count]):
         return {"n": self.state.n, "id": self.state.id}
 
 
+class Holds(Flow[Count]):
+    """Its method runs a flow that is persisted, under a name of its own."""
+
+    @start()
+    def count(self):
+        by_itself = Persisted().kickoff()
+        named = Persisted().kickoff(inputs={"id": "cart-7"})
+        return {"by itself": by_itself["n"], "named": named["n"]}
+
+
 class Notifier:
     """A provider that tells people, and does not wait."""
 
@@ -155,6 +167,42 @@ class WithCrew(Flow):
     def report(self, output):
         effect("reported")
         return {"raw": output.raw, "number": output.tasks_output[0].pydantic.number}
+
+
+class Checked(Flow):
+    """Is started by others, and asks."""
+
+    @start()
+    @human_feedback(message="Good?")
+    def draft(self):
+        effect("drafted")
+        return "a draft"
+
+    @listen(draft)
+    def told(self, feedback):
+        effect("told")
+        return {"said": feedback.feedback}
+
+
+class Starts(Flow):
+    """Its method starts a flow that asks, and works with what that gives."""
+
+    @start()
+    async def begin(self):
+        given = await Checked().kickoff_async()
+        return {"heard": given["said"]}
+
+
+@tool
+def check(order: str) -> str:
+    """Have an order checked."""
+    return Checked().kickoff()["said"]
+
+
+def checks() -> Crew:
+    """A crew with a tool that starts a flow that asks."""
+    by = Agent(role="clerk", goal="g", backstory="b", llm=ScriptedLLM([call("check", order="7"), "It is checked."]))
+    return Crew(agents=[by], tasks=[Task(description="Check", expected_output="x", agent=by, tools=[check])])
 
 
 class Odd(Flow):

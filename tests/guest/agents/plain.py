@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import agentvisor
 from agentvisor import thread_state
@@ -161,6 +162,14 @@ def updates_at_once(input):
 
 def environment(input):
     return dict(os.environ)
+
+
+def leaves_a_file(input):
+    workspace = Path(os.environ["AGENTVISOR_WORKSPACE"])
+    workspace.mkdir()
+    (workspace / "left").touch()
+    print(workspace, flush=True)
+    time.sleep(300 * bool(input))
 
 
 def sleeps(input):

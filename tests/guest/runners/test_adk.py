@@ -29,6 +29,7 @@ from agentvisor.guest.runners.adk_json import message_of
 from agentvisor.guest.runners.adk_questions import open_questions
 from agentvisor.guest.user_traceback import UserTraceback
 from agentvisor.testing import call
+from agentvisor.testing.adk import ScriptedModel
 from agentvisor.testing.script import InvalidHistory
 
 pytestmark = pytest.mark.thorough
@@ -254,6 +255,26 @@ def test_an_agent_whose_questions_were_given_up_may_go_on_without_input() -> Non
     assert thread.run(forgets=True) == ("completed", "c done")
 
 
+@pytest.mark.parametrize("make", [adk_agents.confirmations, adk_agents.orders_in_sequence])
+def test_of_questions_that_were_answered_nothing_is_kept_beside_the_session(make: Callable[[], Any]) -> None:
+    thread = Thread(make)
+    ended, _ = thread.run("go")
+    while ended == "paused":
+        ended, _ = thread.run(answers={thread.channel.waiting[0]["id"]: True})
+    kept = asyncio.run(thread.state.akeys(scope="adk"))
+    assert {one.partition("/")[0] for one in kept} <= {"session", "user"}
+
+
+def test_what_was_answered_before_the_rest_was_given_up_counts_where_the_agent_goes_on_without_input() -> None:
+    thread = Thread(adk_agents.confirmations)
+    thread.run("go")
+    first, _ = thread.channel.waiting
+    assert thread.run(answers={first["id"]: True}) == ("paused", None)
+    assert thread.run(forgets=True) == ("completed", "a done")
+    assert [one for one in DID if one.startswith("paid")] == ["paid 1"]
+    assert thread.channel.waiting == []
+
+
 def test_a_request_for_credentials_shows_no_secret() -> None:
     oauth = {"clientId": "me", "clientSecret": "s3cret", "authUri": "https://login.example/?state=1"}
     arguments = {"functionCallId": "c", "authConfig": {"exchangedAuthCredential": {"oauth2": oauth}}}
@@ -431,6 +452,42 @@ def test_effects_of_one_call_are_told_from_those_of_another() -> None:
     ids = [one.id for event in events_of(thread) for one in event.get_function_calls()]
     assert sorted(scopes) == sorted(f"tool/{id_}/" for id_ in ids)
     assert tool_scope.scope() == ""
+
+
+class CountsAnew(ScriptedModel):
+    """Its calls have the same ids in each answer."""
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncGenerator[Any]:  # noqa: FBT001, FBT002
+        async for response in super().generate_content_async(llm_request, stream):
+            for number, part in enumerate(response.content.parts):
+                if part.function_call:
+                    part.function_call.id = f"call_{number}"
+            yield response
+
+
+@pytest.mark.parametrize("writes", [None, 2, 3])
+def test_calls_of_a_model_that_repeats_its_ids_are_told_apart(writes: int | None) -> None:
+    scopes: list[str] = []
+
+    def act(note: str) -> str:
+        """Act."""
+        scopes.append(tool_scope.scope())
+        return note
+
+    script = [
+        [call("act", note="1"), call("act", note="2")],
+        "one",
+        [call("order", note="1"), call("act", note="3")],
+        "two",
+    ]
+    thread = Thread(lambda: Agent(name="a", model=CountsAnew(script), tools=[act, adk_agents.ORDER]))
+    assert thread.run("go") == ("completed", "one")
+    thread.state.left = writes
+    assert thread.run("go on") == ("paused", None)
+    (asked,) = thread.channel.waiting
+    assert thread.run(answers={asked["id"]: "sent"}) == ("completed", "two")
+    assert len(set(scopes)) == 3
+    assert scopes[:2] == ["tool/call_0/", "tool/call_1/"]
 
 
 def test_agents_side_by_side_that_ask_by_agentvisor_interrupt_end_the_run_paused() -> None:

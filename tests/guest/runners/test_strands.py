@@ -275,6 +275,23 @@ async def test_two_questions_are_answered_in_any_order_and_the_third_tool_runs_o
     assert results(thread) == {"call_1_1": "a: yes 0", "call_1_2": "paid p", "call_1_3": "b: yes 1"}
 
 
+@pytest.mark.parametrize("background", [{"always": ["*"]}, True, {"never": ["*"]}])
+async def test_tools_that_were_to_run_in_the_background_ask_and_outlive_their_process(background: Any) -> None:
+    script = [[call("pay", note="a"), call("ask", note="b", _background_execution=True)], "done"]
+    if background is not True:
+        script = [[call("pay", note="a"), call("ask", note="b")], "done"]
+    thread = StrandsThread(lambda: agent(*script, background_tasks=background))
+    assert await thread.run("pay", run_id="r", dies_after=2) is None
+    paused = await thread.run("pay", run_id="r")
+    assert paused is not None
+    assert paused.paused
+    ended = await thread.run(answers={thread.waiting[0].id: "yes"})
+    assert ended is not None
+    assert ended.output["text"] == "done"
+    assert results(thread) == {"call_1_1": "paid a", "call_1_2": "b: yes"}
+    assert (done.count("a"), done.count("b yes")) == (1, 1)
+
+
 async def test_a_hook_asks_before_the_tool_runs() -> None:
     def gated() -> Agent:
         made = agent(call("pay", note="a"), "Done.")

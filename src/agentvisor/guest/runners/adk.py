@@ -79,7 +79,7 @@ class _Run:
         self._modes = set(task.spec.stream_modes)
         self._sessions = RunSessions(task.run_id, store)
         self._save = save
-        self._plugin = GoesOn(self._sessions.is_stored)
+        self._plugin = GoesOn(self._sessions)
         self._talk = Conversation(channel, task.run_id)
 
     async def run(self, agent: object) -> Outcome:
@@ -199,6 +199,8 @@ class _Run:
         """Tell what waits, unless it is nothing and nothing did; whether something waits."""
         questions = open_questions(stored.events if stored else [])
         kept = await self._sessions.kept_answers(key, questions)
+        if not questions:
+            await self._sessions.forget_settled(key)
         waiting = [one.waiting() for one in questions if one.id not in kept]
         if waiting or self._task.spec.answers or abandons(self._task):
             report(self._channel, waiting, takes_input=False)

@@ -3,12 +3,16 @@
 ADK stores its steps as events and finds its place by them, but some steps are several events, and a process may end
 between two: an agent's last word is stored and the agent is not marked as ended, so that its model would be asked once
 more; or the input of a workflow's agent is put behind what the agent has already made of it.
+
+An agent in an `AgentTool` has a session of its own, in memory, and the plugins of the agent that calls it. Nothing of
+that session is ever seen again: what is done in there is part of the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
+from uuid import uuid4
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
@@ -25,16 +29,17 @@ from agentvisor.client import tool_scope
 from agentvisor.guest.runners.adk_finished import Finished
 from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import KINDS
+from agentvisor.guest.runners.adk_sessions import RunSessions
 from agentvisor.guest.runners.adk_unfinished import CallsDone
 
 
 class GoesOn(BasePlugin):
     """Keeps an agent whose last word is stored from being asked for it again, and tells effects apart by their call."""
 
-    def __init__(self, is_stored: Callable[[str], bool]) -> None:
-        """`is_stored`: whether the session service knows an event of that id."""
+    def __init__(self, sessions: RunSessions) -> None:
+        """`sessions`: the run's."""
         super().__init__(name="agentvisor")
-        self._is_stored = is_stored
+        self._sessions = sessions
         self.stored: set[str] = set()
         """Ids of events that were there before this attempt."""
         self.only_calls = False
@@ -50,7 +55,9 @@ class GoesOn(BasePlugin):
         """Put the input of a workflow's agent, which is never stored, before what the agent has done with it."""
         del agent
         events = callback_context.session.events
-        if not events or events[-1].author != "user" or self._is_stored(events[-1].id):
+        if not self._sees(callback_context):
+            return None
+        if not events or events[-1].author != "user" or self._sessions.is_stored(events[-1].id):
             return None
         told = events[-1]
         path, invocation = told.node_info.path, _invocation(callback_context).invocation_id
@@ -64,6 +71,8 @@ class GoesOn(BasePlugin):
     ) -> LlmResponse | None:
         """Answer with nothing where the agent's last word is stored: ADK marks it as ended and goes on behind it."""
         del llm_request
+        if not self._sees(callback_context):
+            return None
         if self.only_calls:
             raise CallsDone
         invocation = _invocation(callback_context)
@@ -75,11 +84,31 @@ class GoesOn(BasePlugin):
         ended = last is not None and last.author == name and last.is_final_response() and not _calls(last)
         return LlmResponse() if ended else None
 
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        """Give a call another id where the session has one of that id: some models count anew in each answer.
+
+        What became of a call is found by its id: its result, its question, its effects.
+        """
+        calls = [part.function_call for part in _parts(llm_response) if part.function_call and part.function_call.id]
+        if not calls or not self._sees(callback_context):
+            return None
+        known = {one.id for event in callback_context.session.events for one in event.get_function_calls()}
+        for one in calls:
+            if one.id in known:
+                # As short and plain as providers want ids to be.
+                one.id = f"{str(one.id)[:27]}_{uuid4().hex[:12]}"
+            known.add(one.id)
+        return None
+
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         """An effect of one call is not that of another: the call's id is stored, and comes again."""
         del tool, tool_args
+        if not self._sees(tool_context):
+            return None
         if self.finished is not None and (known := self.finished.given_back(tool_context)) is not None:
             return cast("dict[str, Any]", known)  # as it was returned: ADK takes whatever a tool returns
         if tool_context.function_call_id:
@@ -90,6 +119,8 @@ class GoesOn(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any] | None
     ) -> dict[str, Any] | None:
         del tool_args
+        if not self._sees(tool_context):
+            return None
         tool_scope.leave(id(self), tool_context.function_call_id)
         if tool.is_long_running and not result and tool.name not in KINDS and self.long_running is not None:
             await self.long_running(str(tool_context.function_call_id))
@@ -101,8 +132,17 @@ class GoesOn(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: Exception
     ) -> dict[str, Any] | None:
         del tool, tool_args, error
-        tool_scope.leave(id(self), tool_context.function_call_id)
+        if self._sees(tool_context):
+            tool_scope.leave(id(self), tool_context.function_call_id)
         return None
+
+    def _sees(self, context: CallbackContext | ToolContext) -> bool:
+        """Whether it is in the run's session."""
+        return _invocation(context).session_service is self._sessions
+
+
+def _parts(response: LlmResponse) -> Sequence[types.Part]:
+    return (response.content.parts if response.content else None) or ()
 
 
 def _last_word(invocation: InvocationContext, stored: set[str]) -> Event | None:
@@ -122,5 +162,5 @@ def _calls(event: Event) -> bool:
     return bool(event.get_function_calls() or event.get_function_responses())
 
 
-def _invocation(context: CallbackContext) -> InvocationContext:
+def _invocation(context: CallbackContext | ToolContext) -> InvocationContext:
     return context._invocation_context  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] (plugins have no other way)

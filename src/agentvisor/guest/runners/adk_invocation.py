@@ -57,8 +57,10 @@ async def invocation_of(
         if not events:
             raise InvalidInput("the run has no input, and the thread nothing to go on with", field="input")
         if questions and abandons(task):
-            # Nobody has answered in time: the agent goes on and hears that.
-            return await _given(sessions, key, questions, {one.id: one.abandoned() for one in questions})
+            # The agent goes on and hears that nobody has answered; what somebody has answered before counts.
+            known = await sessions.kept_answers(key, questions)
+            parts = {one.id: one.answered(known[one.id]) if one.id in known else one.abandoned() for one in questions}
+            return await _given(sessions, key, questions, parts)
         return None if questions else Invocation(id=events[-1].invocation_id)
     message = message_of(given)
     if questions:

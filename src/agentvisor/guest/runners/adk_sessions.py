@@ -119,6 +119,12 @@ class RunSessions(AgentVisorSessionService):
         """They are in the session, or were given up."""
         await self._store.delete(_answers(key))
 
+    async def forget_settled(self, key: SessionKey) -> None:
+        """Where nothing waits: each answer is in the session, and each call of a long-running tool has its result."""
+        for name in (_answers(key), _started(key)):
+            if await self._store.entry(name) is not None:
+                await self._store.delete(name)
+
 
 def _started(key: SessionKey) -> str:
     return f"started/{key}"

@@ -13,7 +13,6 @@ from typing import cast
 from crewai import Crew, CrewOutput
 from crewai.core.providers.human_input import set_provider
 from crewai.flow.async_feedback.types import HumanFeedbackPending
-from crewai.flow.persistence.factory import set_flow_persistence_factory
 from crewai.llms.base_llm import BaseLLM
 
 from agentvisor import checkpoint
@@ -23,7 +22,7 @@ from agentvisor._crewai.human_input import ThreadHumanInput
 from agentvisor._crewai.ledger import Ledger, Paused
 from agentvisor._crewai.locks import keep_locks_in
 from agentvisor._crewai.overlay import Overlay
-from agentvisor._crewai.persistence import ThreadPersistence, set_ledger
+from agentvisor._crewai.persistence import persist_on_thread, set_ledger
 from agentvisor._crewai.progress import KEY, from_json
 from agentvisor._crewai.replay import Replay
 from agentvisor._crewai.shown import Shown
@@ -42,7 +41,8 @@ def run_crewai(agent: object, task: AgentTask, channel: Channel, cancellation: C
     feedback.check()
     keep_locks_in(Path(os.environ[STORAGE]))
     subject = subject_of(agent, task.entrypoint)
-    ledger = Ledger(progress_for(_order(task, subject), from_json(checkpoint.load(key=KEY))), _save)
+    progress = progress_for(_order(task, subject), from_json(checkpoint.load(key=KEY)))
+    ledger = Ledger(progress, _save, thread_id=task.thread_id)
     if ledger.progress.ended:
         # Only its last word was lost.
         return Outcome(kind=Outcome.KIND_COMPLETED, output=plain_json.encode(ledger.progress.output, "output"))
@@ -75,7 +75,7 @@ class _Work:
 def _crew(crew: Crew, ledger: Ledger, shown: Shown) -> _Work:
     plan.check(ledger.progress.tasks, plan.plan_of(crew.tasks), crew.tasks)
     overlay = Overlay(ledger, shown, crew)
-    _prepare(ledger, overlay)
+    _prepare(ledger, overlay, None)
     if crew.stream:
         # Its events say what the models say; the crew itself is to return its output.
         crew.stream = False
@@ -90,8 +90,7 @@ def _crew(crew: Crew, ledger: Ledger, shown: Shown) -> _Work:
 
 def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work:
     overlay = Overlay(ledger, shown, None)
-    _prepare(ledger, overlay)
-    set_ledger(ledger)
+    _prepare(ledger, overlay, flow)
     with_our_persistence(flow)
     # CrewAI's own checkpoints hold the keys of models.
     flow.checkpoint = False
@@ -123,11 +122,12 @@ async def _ended(tasks: set[asyncio.Task[object]]) -> None:
         await asyncio.wait(tasks)
 
 
-def _prepare(ledger: Ledger, overlay: Overlay) -> None:
+def _prepare(ledger: Ledger, overlay: Overlay, root: AnyFlow | None) -> None:
     overlay.install()
-    feedback.install(ledger)
+    feedback.install(ledger, root)
     set_provider(ThreadHumanInput(ledger, overlay.place))
-    set_flow_persistence_factory(ThreadPersistence)
+    set_ledger(ledger)
+    persist_on_thread()
 
 
 def _order(task: AgentTask, subject: Crew | AnyFlow) -> Order:

@@ -5,9 +5,10 @@ Importing this file knows nothing of CrewAI and costs nothing; it comes before t
 
 from __future__ import annotations
 
-import atexit
 import os
 from pathlib import Path
+
+from agentvisor._crewai.storage import FOLDER
 
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -17,27 +18,12 @@ QUIET = {
 """What an agent's own environment says counts more."""
 
 STORAGE = "CREWAI_STORAGE_DIR"
-WORKSPACE = "AGENTVISOR_WORKSPACE"
-_PREFIX = "agentvisor-crewai-"
 
 
-def set_environment(run_id: str) -> None:
-    """For one run: what it leaves behind goes with it, and an attempt clears what a killed one has left."""
+def set_environment() -> None:
+    """For this process: what CrewAI writes goes with its workspace, however the process ends."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    if not Path(os.environ.get(STORAGE, _PREFIX)).name.startswith(_PREFIX):
-        return
-    parent = os.environ.get(WORKSPACE) or os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 (named by the run)
-    folder = Path(parent) / f"{_PREFIX}{run_id}"
-    _remove(folder, os.getpid())
-    atexit.register(_remove, folder, os.getpid())
-    os.environ[STORAGE] = str(folder)
-
-
-def _remove(folder: Path, owner: int) -> None:
-    # A forked process inherits what is to be done at exit.
-    if os.getpid() == owner and folder.exists():
-        # Not before it is needed: every agent's process comes by here.
-        import shutil
-
-        shutil.rmtree(folder, ignore_errors=True)
+    # A forked process has its own workspace, and the name of its parent's folder.
+    if Path(os.environ.get(STORAGE, FOLDER)).name == FOLDER:
+        os.environ[STORAGE] = str(Path(os.environ["AGENTVISOR_WORKSPACE"], FOLDER))

@@ -18,6 +18,7 @@ from agentvisor._strands import turns
 from agentvisor._strands.asked import asked, open_interrupts, repeated
 from agentvisor._strands.beginning import Beginning, Given, beginning
 from agentvisor._strands.envelope import ENDED, UNDER_WAY, Owner, Phase, Saved, incompatible, read
+from agentvisor._strands.foreground import run_in_foreground
 from agentvisor._strands.giving import prompt_of
 from agentvisor._strands.node_scope import scope_nodes
 from agentvisor._strands.output import agent_outcome, orchestrator_outcome, output_of
@@ -155,6 +156,7 @@ class Run:
         subject = self._subject
         for agent in agents_of(subject):
             agent.hooks.add_hook(ToolTasks())
+            run_in_foreground(agent)
         if isinstance(subject, Agent):
             subject.hooks.add_hook(ToolScope())
         else:

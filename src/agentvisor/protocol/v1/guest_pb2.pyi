@@ -39,6 +39,7 @@ class GuestSetup(_message.Message):
     LOG_BYTES_PER_RUN_FIELD_NUMBER: _builtins.int
     WORKING_FOLDER_FIELD_NUMBER: _builtins.int
     MEMORY_LIMIT_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
     guest_id: _builtins.str
     token: _builtins.bytes
     """256 bits, shown in Hello."""
@@ -54,6 +55,8 @@ class GuestSetup(_message.Message):
     """The agents' working folder."""
     memory_limit: _builtins.int
     """Bytes that an agent may use with all that it started; 0 sets no limit."""
+    folder: _builtins.str
+    """The guest's own: what is in it goes with the guest, and is cleared by the next host where this one is killed."""
     @_builtins.property
     def preload(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Modules that the zygote imports before its first fork."""
@@ -73,10 +76,11 @@ class GuestSetup(_message.Message):
         log_bytes_per_run: _builtins.int = ...,
         working_folder: _builtins.str = ...,
         memory_limit: _builtins.int = ...,
+        folder: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "guest_id", b"guest_id", "log_bytes_per_run", b"log_bytes_per_run", "memory_limit", b"memory_limit", "preload", b"preload", "preload_entrypoint", b"preload_entrypoint", "search_path", b"search_path", "start_method", b"start_method", "token", b"token", "working_folder", b"working_folder"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "folder", b"folder", "guest_id", b"guest_id", "log_bytes_per_run", b"log_bytes_per_run", "memory_limit", b"memory_limit", "preload", b"preload", "preload_entrypoint", b"preload_entrypoint", "search_path", b"search_path", "start_method", b"start_method", "token", b"token", "working_folder", b"working_folder"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
