@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from agentvisor.core.answering import CHANGED
 from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.lifetimes import Lifetime
+from agentvisor.core.room import check_metadata
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import require_agent, runnable_assistant
 from agentvisor.host.http.answers import answered_by, resume_of
@@ -24,6 +27,7 @@ from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
 from agentvisor.host.webhook_address import WebhookAddresses
+from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.v1 import run_pb2
 
 _LOOKS = 5
@@ -62,19 +66,21 @@ class Prepared:
     lifetime: Lifetime | None
     """Of a thread that is made for it."""
 
+    @property
+    def thread_metadata(self) -> dict[str, JsonValue]:
+        """Of a thread that is made for it: as on the LangGraph server, one that is there already keeps its own."""
+        return {"graph_id": self.spec.agent, "assistant_id": self.spec.assistant_id, **(self.body.metadata or {})}
+
     async def start(self) -> Started:
         """Record it."""
         spec = self.spec
-        # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
-        named = {"graph_id": spec.agent, "assistant_id": spec.assistant_id}
-        thread_metadata = {**named, **(self.body.metadata or {})}
         recorded = await _recorded(
             self.services,
             self.body,
             self.thread_id,
             spec,
             create=self.create,
-            thread_metadata=thread_metadata,
+            thread_metadata=self.thread_metadata,
             lifetime=self.lifetime,
         )
         self.services.news.tell(self.thread_id)
@@ -119,6 +125,10 @@ async def prepared(
     `run_id`: what it is called, where its caller may start it twice. `lifetime`: of its thread, where that is made.
     """
     check(body, None if stateless else thread_id)
+    if stateless and _brought(body)[0]:
+        raise Conflict(
+            "the run brings an answer (command.resume), and nothing waits for one: a run without a thread has a new one"
+        )
     check_input(body, services.config.storage.max_input)
     if assistant is None:
         assistant = await runnable_assistant(services, body.assistant_id)
@@ -129,7 +139,11 @@ async def prepared(
     spec = spec_of(body, assistant.graph_id, services.config, assistant)
     spec.run_id = run_id or spec.run_id
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
-    return Prepared(services, body, thread_id, spec, stateless or body.if_not_exists == "create", lifetime)
+    ready = Prepared(services, body, thread_id, spec, stateless or body.if_not_exists == "create", lifetime)
+    if stateless:
+        described = metadata_to_struct(ready.thread_metadata).ByteSize()
+        check_metadata(thread_id, 0, described, 0, services.config.storage.max_state)
+    return ready
 
 
 async def _recorded(
@@ -143,7 +157,7 @@ async def _recorded(
     lifetime: Lifetime | None,
 ) -> Run:
     """The run, with what it answers; where the thread changes between the look at it and the update, looked at anew."""
-    brings, resume = resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
+    brings, resume = _brought(body)
     for last in (*(False,) * _LOOKS, True):
         found = None
         # From an older checkpoint, what waited there is answered, which only the graph knows.
@@ -164,6 +178,10 @@ async def _recorded(
             if CHANGED not in error.details or last:
                 raise
     raise AssertionError
+
+
+def _brought(body: RunCreate) -> tuple[bool, JsonValue]:
+    return resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
 
 
 async def _look(services: Services, thread_id: ThreadId, *, create: bool) -> Look:
