@@ -10,11 +10,21 @@ import httpx
 import pytest
 import pytest_asyncio
 from langgraph_sdk.client import LangGraphClient
+from temporalio.client import WorkflowHandle
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 
 from agentvisor.host.http import thread_search
+from agentvisor.host.temporal_client import connect
+from agentvisor.host.workflow.showing import METADATA, STATUS
+from agentvisor.host.workflow.thread import WORKFLOW
+from agentvisor.protocol.reads import metadata_term
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
+
+TASK_QUEUE = "agentvisor"
+"""The configuration's default."""
 
 NASTY = [
     "'", '"', "\\", "' OR 1=1 --", "'; DROP TABLE executions; --", "x' OR AgentVisorStatus = 'idle", "\x00", "a\x00b",
@@ -254,3 +264,56 @@ async def test_nothing_that_is_sent_as_a_filter_breaks_the_search(http: httpx.As
             assert answered["detail"], str(body)[:200]
         elif any(name in body for name in ("ids", "values")) or len(body["metadata"]) > 1:
             assert answered == [], str(body)[:200]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def unreadable(temporal: TemporalProcess) -> AsyncGenerator[Callable[[str], Awaitable[str]]]:
+    """Starts threads whose workflow tasks fail, each time they are tried; they are gone at the end."""
+    client = await connect(temporal.address, "default")
+    begun: list[WorkflowHandle[Any, Any]] = []
+
+    async def begin(mark: str) -> str:
+        term = SearchAttributePair(METADATA, [str(metadata_term("mark", mark))])
+        found = TypedSearchAttributes([SearchAttributePair(STATUS, "interrupted"), term])
+        thread_id = f"broken-{uuid.uuid4().hex[:12]}"
+        begun.append(
+            await client.start_workflow(WORKFLOW, b"\xff", id=thread_id, task_queue=TASK_QUEUE, search_attributes=found)
+        )
+        return thread_id
+
+    yield begin
+    for one in begun:
+        await one.terminate()
+
+
+async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
+    http: httpx.AsyncClient, unreadable: Callable[[str], Awaitable[str]]
+) -> None:
+    mark = f"mark-{uuid.uuid4().hex[:12]}"
+    asked = {"metadata": {"mark": mark}}
+    good = (await http.post("/threads", json=asked)).json()["thread_id"]
+    question = {"assistant_id": "asking", "input": {}}
+    waits = (await http.post(f"/threads/{good}/runs/wait", json=question)).json()["__interrupt__"][0]["id"]
+    broken = await unreadable(mark)
+
+    async def both() -> bool:
+        return (await http.post("/threads/count", json=asked)).json() == 2
+
+    await until(both)
+    found = {one["thread_id"]: one for one in (await http.post("/threads/search", json=asked)).json()}
+    assert found.keys() == {good, broken}
+    assert (found[good]["status"], found[good]["metadata"]["mark"]) == ("interrupted", mark)
+    assert (found[broken]["status"], found[broken]["error"]["error"]) == ("error", "Unavailable")
+    assert broken in found[broken]["error"]["message"]
+    by_values = {**asked, "values": {}, "sort_by": "created_at"}
+    assert len((await http.post("/threads/search", json=by_values)).json()) == 2
+
+    async def listed() -> bool:
+        return waits in [one["id"] for one in (await http.get("/interrupts", params={"limit": 100})).json()]
+
+    await until(listed)
+    runs = (await http.post("/runs/search", json={"limit": 1000})).json()
+    assert good in {one["thread_id"] for one in runs}
+    # Alone, it is no list with a thread that is lost, but one that cannot be had.
+    alone = await http.post("/threads/search", json={"ids": [broken]})
+    assert (alone.status_code, broken in alone.json()["detail"]) == (503, True)
