@@ -10,21 +10,15 @@ import httpx
 import pytest
 import pytest_asyncio
 from langgraph_sdk.client import LangGraphClient
-from temporalio.client import WorkflowHandle
-from temporalio.common import SearchAttributePair, TypedSearchAttributes
-from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 
+from agentvisor.core.errors import Unavailable
+from agentvisor.core.ids import ThreadId
+from agentvisor.core.thread import Thread
 from agentvisor.host.http import thread_search
-from agentvisor.host.temporal_client import connect
-from agentvisor.host.workflow.showing import METADATA, STATUS
-from agentvisor.host.workflow.thread import WORKFLOW
-from agentvisor.protocol.reads import metadata_term
+from agentvisor.host.threads import Threads
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
-
-TASK_QUEUE = "agentvisor"
-"""The configuration's default."""
 
 NASTY = [
     "'", '"', "\\", "' OR 1=1 --", "'; DROP TABLE executions; --", "x' OR AgentVisorStatus = 'idle", "\x00", "a\x00b",
@@ -266,35 +260,28 @@ async def test_nothing_that_is_sent_as_a_filter_breaks_the_search(http: httpx.As
             assert answered == [], str(body)[:200]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def unreadable(temporal: TemporalProcess) -> AsyncGenerator[Callable[[str], Awaitable[str]]]:
-    """Starts threads whose workflow tasks fail, each time they are tried; they are gone at the end."""
-    client = await connect(temporal.address, "default")
-    begun: list[WorkflowHandle[Any, Any]] = []
+def unreadable(monkeypatch: pytest.MonkeyPatch, thread_id: str) -> None:
+    """As a thread is whose workflow task fails each time that it is tried."""
+    get = Threads.get
 
-    async def begin(mark: str) -> str:
-        term = SearchAttributePair(METADATA, [str(metadata_term("mark", mark))])
-        found = TypedSearchAttributes([SearchAttributePair(STATUS, "interrupted"), term])
-        thread_id = f"broken-{uuid.uuid4().hex[:12]}"
-        begun.append(
-            await client.start_workflow(WORKFLOW, b"\xff", id=thread_id, task_queue=TASK_QUEUE, search_attributes=found)
-        )
-        return thread_id
+    async def fails(self: Threads, asked: ThreadId) -> Thread:
+        if asked == thread_id:
+            raise Unavailable(f"Temporal did not answer for thread {asked}")
+        return await get(self, asked)
 
-    yield begin
-    for one in begun:
-        await one.terminate()
+    monkeypatch.setattr(Threads, "get", fails)
 
 
 async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
-    http: httpx.AsyncClient, unreadable: Callable[[str], Awaitable[str]]
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"mark-{uuid.uuid4().hex[:12]}"
     asked = {"metadata": {"mark": mark}}
-    good = (await http.post("/threads", json=asked)).json()["thread_id"]
+    good, broken = [(await http.post("/threads", json=asked)).json()["thread_id"] for _ in range(2)]
     question = {"assistant_id": "asking", "input": {}}
-    waits = (await http.post(f"/threads/{good}/runs/wait", json=question)).json()["__interrupt__"][0]["id"]
-    broken = await unreadable(mark)
+    asks = [(await http.post(f"/threads/{one}/runs/wait", json=question)).json() for one in (good, broken)]
+    waits = asks[0]["__interrupt__"][0]["id"]
+    unreadable(monkeypatch, broken)
 
     async def both() -> bool:
         return (await http.post("/threads/count", json=asked)).json() == 2
