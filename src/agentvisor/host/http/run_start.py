@@ -12,7 +12,6 @@ from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.lifetimes import Lifetime
-from agentvisor.core.room import check_metadata
 from agentvisor.core.runs import Run
 from agentvisor.host.http.agents import require_agent, runnable_assistant
 from agentvisor.host.http.answers import answered_by, resume_of
@@ -27,7 +26,6 @@ from agentvisor.host.http.services import Services
 from agentvisor.host.http.sse import HEADERS, wire
 from agentvisor.host.render_typed import Json
 from agentvisor.host.webhook_address import WebhookAddresses
-from agentvisor.protocol.metadata import metadata_to_struct
 from agentvisor.protocol.v1 import run_pb2
 
 _LOOKS = 5
@@ -66,21 +64,19 @@ class Prepared:
     lifetime: Lifetime | None
     """Of a thread that is made for it."""
 
-    @property
-    def thread_metadata(self) -> dict[str, JsonValue]:
-        """Of a thread that is made for it: as on the LangGraph server, one that is there already keeps its own."""
-        return {"graph_id": self.spec.agent, "assistant_id": self.spec.assistant_id, **(self.body.metadata or {})}
-
     async def start(self) -> Started:
         """Record it."""
         spec = self.spec
+        # As on the LangGraph server: of a thread that is there already, a run's metadata changes nothing.
+        named = {"graph_id": spec.agent, "assistant_id": spec.assistant_id}
+        thread_metadata = {**named, **(self.body.metadata or {})}
         recorded = await _recorded(
             self.services,
             self.body,
             self.thread_id,
             spec,
             create=self.create,
-            thread_metadata=self.thread_metadata,
+            thread_metadata=thread_metadata,
             lifetime=self.lifetime,
         )
         self.services.news.tell(self.thread_id)
@@ -139,11 +135,7 @@ async def prepared(
     spec = spec_of(body, assistant.graph_id, services.config, assistant)
     spec.run_id = run_id or spec.run_id
     await _go_on_from(services, thread_id, body, spec, stateless=stateless)
-    ready = Prepared(services, body, thread_id, spec, stateless or body.if_not_exists == "create", lifetime)
-    if stateless:
-        described = metadata_to_struct(ready.thread_metadata).ByteSize()
-        check_metadata(thread_id, 0, described, 0, services.config.storage.max_state)
-    return ready
+    return Prepared(services, body, thread_id, spec, stateless or body.if_not_exists == "create", lifetime)
 
 
 async def _recorded(
