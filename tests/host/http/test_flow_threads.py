@@ -11,7 +11,10 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 from tests.host.http.conftest import NAMES
 from tests.support.waiting import until
 
+from agentvisor.core.errors import Unavailable
+from agentvisor.host.http import threads_history
 from agentvisor.host.http.agents import assistant_id
+from agentvisor.host.threads import Threads
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -57,6 +60,19 @@ async def test_metadata_that_grows_is_refused_before_the_thread_can_be_read_no_m
     assert set(shown["metadata"]) == {"kept", "k0", "k1"}
     smaller = await http.patch(f"/threads/{thread}", json={"metadata": {"k0": None, "k1": None, "k2": "there"}})
     assert smaller.json()["metadata"] == {"kept": 1, "k0": None, "k1": None, "k2": "there"}
+
+
+async def test_who_waits_for_a_history_hears_of_an_outage_in_which_nothing_can_be_undone(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise Unavailable("Temporal did not answer")
+
+    monkeypatch.setattr(threads_history, "updated", fails)
+    monkeypatch.setattr(Threads, "delete", fails)
+    given = {"metadata": {"graph_id": "waiting"}, "supersteps": [{"updates": [{"as_node": "work", "values": {}}]}]}
+    answer = await http.post("/threads", json=given, timeout=5)
+    assert (answer.status_code, answer.json()["detail"]) == (503, "Temporal did not answer")
 
 
 async def test_a_thread_that_exists_is_refused_or_comes_back(sdk: LangGraphClient) -> None:
