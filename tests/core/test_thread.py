@@ -62,6 +62,21 @@ def test_a_run_whose_input_no_compaction_could_carry_is_refused() -> None:
     assert not one.runs
 
 
+def test_metadata_grows_to_a_quarter_of_a_threads_room_and_no_further_than_what_is_left_of_it() -> None:
+    one = thread()
+    one.settings = Settings(state_bytes=100_000)
+    one.metadata = b"m" * 20_000
+    one.check_metadata(b"m" * 25_000)
+    with pytest.raises(StateTooLarge, match="would have 25001 bytes, and there is room for 25000"):
+        one.check_metadata(b"m" * 25_001)
+    one.accept_run(spec(body=b"x" * 70_000), 1)
+    with pytest.raises(StateTooLarge, match="would have 24000 bytes"):
+        one.check_metadata(b"m" * 24_000)
+    # What does not grow is taken whatever else the thread holds.
+    one.settings = Settings(state_bytes=50_000)
+    one.check_metadata(b"m" * 20_000)
+
+
 def test_a_failed_thread_takes_no_runs_and_says_why() -> None:
     one, run, _ = running()
     queued = one.accept_run(spec("r2"), 3)

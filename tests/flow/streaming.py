@@ -30,6 +30,7 @@ class Reading:
     """One request, read until it ends, is cut off or left."""
 
     def __init__(self, host: HostProcess | Host, path: str, *, after: object = None, **params: Any) -> None:
+        self.host = host
         self.told: list[Told] = []
         self.status = 0
         self.headers: httpx.Headers = httpx.Headers()

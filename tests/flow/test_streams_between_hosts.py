@@ -32,10 +32,21 @@ class Run:
         given = {"wanted": STEPS, "each": EACH, "stops": stops}
         self.id = self.thread.graph("ticking", given, stream_mode=["custom", "values"])
         self.path = f"/threads/{self.thread.id}/runs/{self.id}/stream"
-        until(lambda: self._host_id() != "", seconds=30)
-        pid = int(self._host_id().split("-")[-2])
-        self.home = next(one for one in hosts.hosts if one.pid == pid)
+        self.home = self.find_home()
         self.other: HostProcess = hosts.others(self.home)
+
+    def find_home(self) -> HostProcess:
+        """The host that it lives on now, once one that is left has it."""
+        found: list[HostProcess] = []
+
+        def has_one() -> bool:
+            host_id = self._host_id()
+            found[:] = [one for one in self.hosts.hosts if host_id and one.pid == int(host_id.split("-")[-2])]
+            return bool(found)
+
+        until(has_one, seconds=30)
+        self.home = found[0]
+        return self.home
 
     def _host_id(self) -> str:
         attempts = self.thread.run(self.id)["attempts"]
@@ -141,3 +152,35 @@ def test_a_reader_of_another_host_who_leaves_cancels_only_if_asked(hosts: Deploy
     else:
         run.go(1)
         assert run.thread.ended(run.id)["status"] == "success"
+
+
+@pytest.mark.slow
+def test_three_clients_of_a_run_that_is_handed_over_twice_miss_nothing(zygote_project: Project) -> None:
+    with deployment(zygote_project, hosts=3) as hosts:
+        run = Run(hosts, stops=[1, 2, 3])
+        clients = [[run.read(one)] for one in (run.home, *(one for one in hosts.hosts if one is not run.home))]
+        for step in (1, 2):
+            for client in clients:
+                had = sum(len(one.of("custom")) for one in client[:-1])
+                client[-1].until(step * EACH + EACH // 2 - had)
+            home = run.home
+            others = [one for one in hosts.hosts if one is not home]
+            run.thread.on(others[-1])
+            hosts.stop(home)
+            run.go(step)
+            for client in clients:
+                if client[-1].host is home:
+                    client[-1].to_its_end()
+                    client.append(run.read(others[-1], after=client[-1].last_id))
+            seconds_to_end(home)
+            # That its readers are cut off is no fault.
+            assert '"error"' not in home.log.read_text()
+            run.find_home()
+        run.go(3)
+        for client in clients:
+            client[-1].to_its_end()
+            told = [one for reading in client for one in reading.told]
+            assert [one.data for one in told if one.event == "custom"] == ALL
+            assert [one.data["attempt"] for one in told if one.event == "metadata"] == [1, 2, 3]
+            assert "gap" not in [one.event for one in told]
+            assert increasing(*client)

@@ -207,14 +207,13 @@ async def session_yields(temporal: str, thread_id: ThreadId) -> None:
 
 async def state_that_cannot_fit(temporal: str, thread_id: ThreadId) -> None:
     """The thread's loud end."""
-    async with host(temporal, knobs=Knobs(compact_events=40, max_state=14_000, session_idle=0.3)) as one:
+    async with host(temporal, knobs=Knobs(compact_events=40, compaction_bytes=14_000, session_idle=0.3)) as one:
         for number in range(3):
-            await one.call(thread_id, put(number, size=3_000, namespace=f"sub|{number}"))
+            await one.call(thread_id, put(number, size=5_000, namespace=f"sub|{number}"))
         await until_no_attempt(one.threads, thread_id)
-        await one.threads.update_metadata(thread_id, {f"key-{number}": "x" * 1_000 for number in range(6)})
 
         async def failed() -> bool:
-            await one.threads.update_metadata(thread_id, {"number": 1})
+            await one.threads.update_metadata(thread_id, {})
             return bool((await one.threads.get(thread_id)).failure)
 
         await until(failed)

@@ -58,3 +58,26 @@ def check_room(thread_id: ThreadId, held: int, more: int, most: int) -> None:
         size=str(held + more),
         limit=str(most),
     )
+
+
+def check_metadata(thread_id: ThreadId, before: int, after: int, held: int, limit: int) -> None:
+    """Raise `StateTooLarge` where a thread's metadata grows past a quarter of its room, or past what is left of that.
+
+    Args:
+        thread_id: whose metadata it is.
+        before: bytes of the metadata that it has.
+        after: of what would take its place; what does not grow is always taken.
+        held: bytes of the thread that cannot be left out, with the metadata that it has.
+        limit: `storage.max_state`.
+    """
+    # Each read of a thread brings its metadata beside its runs and heads, all in one reply.
+    most = min(limit // 4, room_in(limit).growth - held + before)
+    if after <= max(before, most):
+        return
+    raise StateTooLarge(
+        f"the metadata of thread {thread_id} would have {after} bytes, and there is room for {max(most, 0)} (a quarter "
+        "of storage.max_state at most, less in a full thread): store large data in values or in the store, and set "
+        "keys that nobody needs to null",
+        size=str(after),
+        limit=str(max(most, 0)),
+    )

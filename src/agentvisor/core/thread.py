@@ -19,7 +19,7 @@ from agentvisor.core.owners import EVERYONE, Owner
 from agentvisor.core.records import Checkpoint, Operation
 from agentvisor.core.restarts import restart_delay_ms, time_left_ms
 from agentvisor.core.rollback import NOT_NOTED, Before
-from agentvisor.core.room import check_room, room_in
+from agentvisor.core.room import check_metadata, check_room, room_in
 from agentvisor.core.runs import (
     CONSEQUENCES,
     Attempt,
@@ -105,6 +105,11 @@ class Thread:
         if self.active is None:
             self.settings = settings
             self.store.keep = settings.checkpoint_history
+
+    def check_metadata(self, metadata: bytes) -> None:
+        """Raise `StateTooLarge` where there is no room for this in the place of the thread's metadata."""
+        held = self.unsheddable_bytes()
+        check_metadata(self.thread_id, len(self.metadata), len(metadata), held, self.settings.state_bytes)
 
     # --- runs ------------------------------------------------------------------------------------------------------
 

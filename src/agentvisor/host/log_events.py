@@ -101,6 +101,9 @@ _EVENTS = {
     # --- readers and callers ---
     "request": LogEvent("debug", "A request was answered: `route`, `status`, `ms`. At info with log.requests."),
     "request_failed": LogEvent("warning", "A request was answered with a status from 500 on."),
+    "thread_not_readable": LogEvent(
+        "warning", "A thread of a list cannot be read: a search shows it with an `error`, other lists leave it out."
+    ),
     "afterwards_failed": LogEvent("warning", "Work that went on after a request was answered failed."),
     "afterwards_crashed": LogEvent("error", "The same for a defect; `exception` says where."),
     "subscription_failed": LogEvent("error", "A defect ended a subscription to a thread's events."),

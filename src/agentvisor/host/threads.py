@@ -37,7 +37,7 @@ from agentvisor.host.threads_values import ThreadValues
 from agentvisor.host.tracing.place import mark
 from agentvisor.protocol.interrupts import seen_to_message
 from agentvisor.protocol.metadata import metadata_to_struct
-from agentvisor.protocol.threads import lifetime_to_message, run_from_message, settings_to_message
+from agentvisor.protocol.threads import lifetime_to_message, run_from_message, settings_to_message, thread_from_message
 from agentvisor.protocol.v1 import run_pb2, store_pb2, thread_pb2
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.threads")
@@ -112,7 +112,7 @@ class Threads:
     ) -> Thread:
         """Create a thread. `Conflict` where it exists, unless that is fine; always where it is another owner's.
 
-        One that exists already keeps its time to live.
+        One that exists already keeps its time to live. One whose own was over at once is told as it began.
         """
         beginning = self._new.beginning(thread_id, metadata, lifetime)
         existed = await self._new.begin(thread_id, beginning, exist_ok=exist_ok)
@@ -121,7 +121,7 @@ class Threads:
         except NotFound:
             if existed:
                 raise exists(thread_id) from None
-            raise
+            return thread_from_message(thread_pb2.Thread.FromString(beginning.state))
 
     async def create_from(self, thread: Thread) -> None:
         """Create a thread that begins with what another one holds, all at once; upkeep and pins are those of today."""

@@ -17,6 +17,7 @@ from agentvisor.core.errors import Conflict, StateTooLarge, StorageUnavailable
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.lifetimes import Lifetime
 from agentvisor.core.owners import Owner
+from agentvisor.core.room import check_metadata
 from agentvisor.core.thread import STATE_VERSION, Settings, Thread
 from agentvisor.host.external.places import folder_of
 from agentvisor.host.temporal_calls import Start
@@ -53,8 +54,9 @@ class NewThreads:
     owner: Owner
 
     def beginning(self, thread_id: ThreadId, metadata: Mapping[str, object], lifetime: Lifetime | None) -> Start:
-        """How the thread begins where there is none; without a `lifetime`, with the usual one."""
-        now = int(time() * 1000)
+        """How the thread begins where there is none; without a `lifetime`, with the usual one. `StateTooLarge`."""
+        now, described = int(time() * 1000), metadata_to_struct(metadata)
+        check_metadata(thread_id, 0, described.ByteSize(), 0, self.defaults.settings.state_bytes)
         state = thread_pb2.Thread(
             version=STATE_VERSION,
             thread_id=thread_id,
@@ -62,7 +64,7 @@ class NewThreads:
             updated_at_ms=now,
             state_updated_at_ms=now,
             config=run_pb2.PinnedConfig(pending_writes_enabled=self.defaults.pending_writes_enabled),
-            metadata=metadata_to_struct(metadata),
+            metadata=described,
             settings=settings_to_message(self.defaults.settings),
             incarnation=uuid4().hex,
             owner=self.owner,

@@ -38,6 +38,11 @@ async def test_of_a_batch_with_one_that_is_refused_none_starts(http: httpx.Async
     for bad in ({"assistant_id": "nope"}, {"assistant_id": "waiting", "assistantId": "asking"}, {}, {"surprise": 1}):
         refused = await http.post("/runs/batch", json=[good, bad])
         assert refused.status_code == 422, refused.text
+    answer = {"assistant_id": "waiting", "command": {"resume": 1}}
+    large = {"assistant_id": "waiting", "input": {}, "metadata": {"large": "x" * 500_000}}
+    for bad, status in ((answer, 409), (large, 413)):
+        refused = await http.post("/runs/batch", json=[good, bad])
+        assert refused.status_code == status, refused.text
     assert (await http.post("/runs/search", json={"metadata": mark})).json() == []
     made = (await http.post("/runs/batch", json=[good, good])).json()
     for one in made:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from agentvisor.host.assistants import Assistants
 from agentvisor.host.http.agents import assistant_id
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
@@ -15,6 +16,16 @@ pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
 def new_id() -> str:
     return str(uuid4())
+
+
+def without_agent(monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+    """As on a host that was started with this agent and is started without it now."""
+    check = Assistants.check_agent
+
+    def lacks(self: Assistants, graph_id: str) -> None:
+        check(self, "" if graph_id == agent else graph_id)
+
+    monkeypatch.setattr(Assistants, "check_agent", lacks)
 
 
 async def refused(call: Any, status: int) -> str:
@@ -249,3 +260,13 @@ async def until_listed(sdk: LangGraphClient, assistant: str, number: int) -> Non
     async with asyncio.timeout(10):
         while len(await sdk.threads.search(metadata={"assistant_id": assistant})) < number:
             await asyncio.sleep(0.02)
+
+
+async def test_an_assistant_whose_agent_was_taken_out_says_so_when_it_is_looked_into(
+    sdk: LangGraphClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = (await sdk.assistants.create("waiting"))["assistant_id"]
+    without_agent(monkeypatch, "waiting")
+    for look in (sdk.assistants.get_graph, sdk.assistants.get_schemas, sdk.assistants.get_subgraphs):
+        assert f"assistant {mine}: there is no agent" in await refused(look(mine), 422)
+    assert (await sdk.assistants.get(mine))["graph_id"] == "waiting"

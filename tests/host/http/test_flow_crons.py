@@ -12,6 +12,7 @@ import pytest_asyncio
 from langgraph_sdk.client import LangGraphClient
 from temporalio.client import Client, ScheduleBackfill, ScheduleDescription, ScheduleHandle, ScheduleOverlapPolicy
 from temporalio.service import RPCError
+from tests.host.http.test_flow_assistants import without_agent
 from tests.host.http.test_flow_threads import unique
 from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
@@ -148,6 +149,17 @@ async def test_what_is_wrong_is_said_and_nothing_is_made(sdk: LangGraphClient, h
     assert missing.status_code == 404
     assert (await http.patch(f"/runs/crons/{uuid4()}", json={"enabled": False})).status_code == 404
     assert await sdk.crons.count() == before
+
+
+async def test_a_cron_is_switched_off_whatever_has_become_of_its_agent(
+    sdk: LangGraphClient, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cron = (await made(sdk))["cron_id"]
+    without_agent(monkeypatch, "waiting")
+    assert (await http.patch(f"/runs/crons/{cron}", json={"enabled": True})).status_code == 422
+    switched = await http.patch(f"/runs/crons/{cron}", json={"enabled": False})
+    assert (switched.status_code, switched.json()["enabled"]) == (200, False), switched.text
+    await sdk.crons.delete(cron)
 
 
 async def test_a_page_of_a_search(sdk: LangGraphClient, http: httpx.AsyncClient) -> None:

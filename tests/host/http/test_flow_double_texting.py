@@ -9,6 +9,7 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, NotFoundError
+from tests.host.http.test_flow_thread_search import unreadable
 from tests.host.http.test_flow_threads import unique
 from tests.support.waiting import until
 
@@ -252,6 +253,22 @@ async def test_all_that_waits_is_cancelled_in_every_thread(
     await until(lambda: is_idle(sdk, named))
     assert old not in await statuses(sdk, named)
     assert await states(sdk, named) == FIRST
+
+
+async def test_a_thread_that_cannot_be_read_keeps_no_other_threads_runs_alive(
+    sdk: LangGraphClient, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = {"assistant_id": "waiting", "input": {}, "if_not_exists": "create", "after_seconds": 600}
+    good, broken = unique(), unique()
+    runs = {one: (await http.post(f"/threads/{one}/runs", json=later)).json()["run_id"] for one in (good, broken)}
+    await until(lambda: listed_as_busy(sdk, {good, broken}))
+    with monkeypatch.context() as patch:
+        unreadable(patch, broken)
+        answer = await http.post("/runs/cancel", json={"status": "all"})
+        assert (answer.status_code, broken in answer.json()["detail"]) == (503, True)
+        assert "1 runs were cancelled, and those of 1 threads were not" in answer.json()["detail"]
+        assert await statuses(sdk, good) == {runs[good]: "interrupted"}
+    await sdk.runs.cancel(broken, runs[broken])
 
 
 async def listed_as_busy(sdk: LangGraphClient, wanted: set[str]) -> bool:

@@ -12,7 +12,11 @@ import pytest_asyncio
 from langgraph_sdk.client import LangGraphClient
 from tests.support.waiting import until
 
+from agentvisor.core.errors import Unavailable
+from agentvisor.core.ids import ThreadId
+from agentvisor.core.thread import Thread
 from agentvisor.host.http import thread_search
+from agentvisor.host.threads import Threads
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -254,3 +258,49 @@ async def test_nothing_that_is_sent_as_a_filter_breaks_the_search(http: httpx.As
             assert answered["detail"], str(body)[:200]
         elif any(name in body for name in ("ids", "values")) or len(body["metadata"]) > 1:
             assert answered == [], str(body)[:200]
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, thread_id: str) -> None:
+    """As a thread is whose workflow task fails each time that it is tried."""
+    get = Threads.get
+
+    async def fails(self: Threads, asked: ThreadId) -> Thread:
+        if asked == thread_id:
+            raise Unavailable(f"Temporal did not answer for thread {asked}")
+        return await get(self, asked)
+
+    monkeypatch.setattr(Threads, "get", fails)
+
+
+async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"mark-{uuid.uuid4().hex[:12]}"
+    asked = {"metadata": {"mark": mark}}
+    good, broken = [(await http.post("/threads", json=asked)).json()["thread_id"] for _ in range(2)]
+    question = {"assistant_id": "asking", "input": {}}
+    asks = [(await http.post(f"/threads/{one}/runs/wait", json=question)).json() for one in (good, broken)]
+    waits = asks[0]["__interrupt__"][0]["id"]
+    unreadable(monkeypatch, broken)
+
+    async def both() -> bool:
+        return (await http.post("/threads/count", json=asked)).json() == 2
+
+    await until(both)
+    found = {one["thread_id"]: one for one in (await http.post("/threads/search", json=asked)).json()}
+    assert found.keys() == {good, broken}
+    assert (found[good]["status"], found[good]["metadata"]["mark"]) == ("interrupted", mark)
+    assert (found[broken]["status"], found[broken]["error"]["error"]) == ("error", "Unavailable")
+    assert broken in found[broken]["error"]["message"]
+    by_values = {**asked, "values": {}, "sort_by": "created_at"}
+    assert len((await http.post("/threads/search", json=by_values)).json()) == 2
+
+    async def listed() -> bool:
+        return waits in [one["id"] for one in (await http.get("/interrupts", params={"limit": 100})).json()]
+
+    await until(listed)
+    runs = (await http.post("/runs/search", json={"limit": 1000})).json()
+    assert good in {one["thread_id"] for one in runs}
+    # Alone, it is no list with a thread that is lost, but one that cannot be had.
+    alone = await http.post("/threads/search", json={"ids": [broken]})
+    assert (alone.status_code, broken in alone.json()["detail"]) == (503, True)

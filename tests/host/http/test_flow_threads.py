@@ -11,7 +11,10 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 from tests.host.http.conftest import NAMES
 from tests.support.waiting import until
 
+from agentvisor.core.errors import Unavailable
+from agentvisor.host.http import threads_history
 from agentvisor.host.http.agents import assistant_id
+from agentvisor.host.threads import Threads
 
 pytestmark = [pytest.mark.flow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -43,6 +46,33 @@ async def test_a_thread_is_created_shown_changed_and_deleted(sdk: LangGraphClien
     with pytest.raises(NotFoundError):
         await sdk.threads.delete(unique("never-was"))
     assert (await sdk.threads.create(thread_id=named))["metadata"] == {}
+
+
+async def test_metadata_that_grows_is_refused_before_the_thread_can_be_read_no_more(http: httpx.AsyncClient) -> None:
+    large = {"metadata": {"k": "x" * 600_000}}
+    refused = await http.post("/threads", json=large)
+    assert refused.status_code == 413, refused.text
+    assert "store large data in values or in the store" in refused.json()["detail"]
+    thread = (await http.post("/threads", json={"metadata": {"kept": 1}})).json()["thread_id"]
+    sent = [await http.patch(f"/threads/{thread}", json={"metadata": {f"k{n}": "x" * 200_000}}) for n in range(4)]
+    assert [one.status_code for one in sent] == [200, 200, 413, 413]
+    shown = (await http.get(f"/threads/{thread}")).json()
+    assert set(shown["metadata"]) == {"kept", "k0", "k1"}
+    smaller = await http.patch(f"/threads/{thread}", json={"metadata": {"k0": None, "k1": None, "k2": "there"}})
+    assert smaller.json()["metadata"] == {"kept": 1, "k0": None, "k1": None, "k2": "there"}
+
+
+async def test_who_waits_for_a_history_hears_of_an_outage_in_which_nothing_can_be_undone(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise Unavailable("Temporal did not answer")
+
+    monkeypatch.setattr(threads_history, "updated", fails)
+    monkeypatch.setattr(Threads, "delete", fails)
+    given = {"metadata": {"graph_id": "waiting"}, "supersteps": [{"updates": [{"as_node": "work", "values": {}}]}]}
+    answer = await http.post("/threads", json=given, timeout=5)
+    assert (answer.status_code, answer.json()["detail"]) == (503, "Temporal did not answer")
 
 
 async def test_a_thread_that_exists_is_refused_or_comes_back(sdk: LangGraphClient) -> None:

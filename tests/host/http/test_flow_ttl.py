@@ -1,5 +1,6 @@
 """Threads that live only so long: swept after their last use, and never while a run or a person is at it."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from pathlib import Path
@@ -59,6 +60,17 @@ async def test_a_ttl_is_shown_changed_and_taken_away(sdk: LangGraphClient, http:
     for wrong in (0, -1, {"ttl": 5, "strategy": "burn"}, {"strategy": "delete"}, "soon"):
         assert (await http.post("/threads", json={"ttl": wrong})).status_code == 422
     assert (await http.get(f"/threads/{thread}?include=all")).status_code == 422
+
+
+async def test_a_thread_whose_time_is_over_at_once_is_shown_as_it_began(
+    sdk: LangGraphClient, http: httpx.AsyncClient
+) -> None:
+    made = await asyncio.gather(
+        *(http.post("/threads", json={"ttl": 0.00002, "metadata": {"a": 1}}) for _ in range(12))
+    )
+    assert {one.status_code for one in made} == {200}
+    assert all(one.json()["metadata"] == {"a": 1} and one.json()["status"] == "idle" for one in made)
+    await until(lambda: is_gone(sdk, made[0].json()["thread_id"]), seconds=30)
 
 
 async def test_a_thread_that_nobody_uses_is_deleted_and_leaves_nothing(

@@ -14,7 +14,7 @@ from tests.flow import test_interrupts
 from tests.host.http import test_flow_double_texting, test_flow_runs, test_flow_webhooks
 from tests.host.http.conftest import config_in
 
-from agentvisor.core.errors import InvalidInput
+from agentvisor.core.errors import InvalidInput, ValueTooLarge
 from agentvisor.host.http.run_create import RunCreate, check, spec_of
 from agentvisor.protocol.metadata import metadata_from_struct
 from agentvisor.protocol.v1 import run_pb2
@@ -203,3 +203,11 @@ def test_a_run_without_words_is_durable_and_restarts_as_configured(spec: Any) ->
     assert (made.durability, list(made.stream_modes), made.input) == ("sync", ["values"], b"")
     assert (made.restart.max_attempts, made.restart.initial_backoff_ms, made.timeout_ms) == (3, 2000, 1_800_000)
     assert made.assistant_id == "8b184351-3358-5cdd-b03b-9a70de2251e5"
+
+
+def test_metadata_that_no_checkpoint_of_the_run_could_have_is_refused(spec: Any) -> None:
+    spec(metadata={"note": "x" * 60_000})
+    with pytest.raises(
+        ValueTooLarge, match=r"metadata has 7\d+ bytes, and the limit is 65536 \(storage.max_metadata\)"
+    ):
+        spec(metadata={"note": "x" * 70_000})

@@ -6,7 +6,6 @@ thread, by LangGraph's names.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query
@@ -20,6 +19,7 @@ from agentvisor.host.http import runs
 from agentvisor.host.http.agents import assistant, shown
 from agentvisor.host.http.assistants_graph import get_schemas
 from agentvisor.host.http.containing import contains
+from agentvisor.host.http.each_thread import each_thread
 from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.open_streams import COUNTED
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
@@ -117,16 +117,8 @@ async def search_runs(body: RunSearch, services: Served) -> JsonResponse:
 
 async def _threads(services: Services) -> list[Thread]:
     named = await services.threads.search(metadata={}, status=None, ids=None, limit=_MOST_THREADS, offset=0)
-    places = asyncio.Semaphore(_AT_A_TIME)
-
-    async def one(thread_id: ThreadId) -> Thread | None:
-        async with places:
-            try:
-                return await services.threads.get(thread_id)
-            except NotFound:
-                return None  # deleted since it was listed
-
-    return [thread for thread in await asyncio.gather(*map(one, named)) if thread is not None]
+    read = await each_thread(named, services.threads.get, _AT_A_TIME)
+    return [one for one in read if isinstance(one, Thread)]
 
 
 async def _thread_of(services: Services, run_id: RunInPath) -> ThreadId:

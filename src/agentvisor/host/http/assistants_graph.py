@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.host.http.agents import assistant
+from agentvisor.host.http.agents import assistant, require_agent
 from agentvisor.host.http.json import JsonRoute
 from agentvisor.host.http.services import Served, Services
 from agentvisor.protocol.v1.guest_pb2 import Description
@@ -51,8 +51,9 @@ async def get_subgraph(assistant_id: str, namespace: str, services: Served, *, r
 
 
 async def _described(services: Services, named: str, asked: Description) -> Response:
-    agent = (await assistant(services, named)).graph_id
-    return Response(await services.describe(agent, asked), media_type="application/json")
+    found = await assistant(services, named)
+    require_agent(services, found)
+    return Response(await services.describe(found.graph_id, asked), media_type="application/json")
 
 
 _BOOLEAN = TypeAdapter(bool)

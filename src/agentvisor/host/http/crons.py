@@ -158,7 +158,9 @@ async def update_cron(cron_id: str, body: CronPatch, services: Served) -> JsonRe
     before = await services.crons.find(services.owner, cron_id)
     if body.on_run_completed is not None and before.thread_id is not None:
         raise InvalidInput("on_run_completed is for crons without a thread", field="on_run_completed")
-    checked = await _checked(services, _changed(before, body))
+    # One is switched off whatever has become of its agent.
+    only_stops = body.model_fields_set == {"enabled"} and not body.enabled
+    checked = before if only_stops else await _checked(services, _changed(before, body))
 
     def follows(one: Cron) -> Cron:
         return replace(_changed(one, body), assistant_id=checked.assistant_id)

@@ -6,7 +6,6 @@ and drop out, which a number would not.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
@@ -14,9 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.errors import InvalidInput
 from agentvisor.core.ids import ThreadId
 from agentvisor.host.external.storage import Patience
+from agentvisor.host.http.each_thread import each_thread
 from agentvisor.host.http.open_interrupts import Look, Open, look
 from agentvisor.host.http.services import Services
 
@@ -96,11 +96,5 @@ def _after(before: Place | None, thread_id: ThreadId, time: datetime) -> Place:
 
 async def _looks(services: Services, ids: list[ThreadId]) -> list[Look | None]:
     patience = Patience(_PATIENCE)
-
-    async def one(named: ThreadId) -> Look | None:
-        try:
-            return await look(services, named, patience=patience)
-        except NotFound:
-            return None  # deleted meanwhile
-
-    return await asyncio.gather(*map(one, ids))
+    read = await each_thread(ids, lambda named: look(services, named, patience=patience), _AT_A_TIME)
+    return [one if isinstance(one, Look) else None for one in read]

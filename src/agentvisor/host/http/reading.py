@@ -44,6 +44,11 @@ async def thread_shown(
     return {**shown, "ttl": ttl_json(thread)} if with_ttl else shown
 
 
+async def created_shown(services: Services, thread: Thread) -> dict[str, Json]:
+    """A Thread that was just read; it may be gone by now."""
+    return thread_json(thread, *await _head(services, thread))
+
+
 async def values_shown(services: Services, thread: Thread) -> tuple[Json, list[Json]]:
     """The values of a thread's root, and the questions that wait for an answer."""
     values, interrupts = await _head(services, thread)

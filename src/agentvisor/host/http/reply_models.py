@@ -90,9 +90,9 @@ class Thread(Reply):
     """A thread with what it holds."""
 
     thread_id: str = Field(description="Its id.")
-    created_at: Time = Field(description="When it was created.")
-    updated_at: Time = Field(description="When anything of it was changed last.")
-    state_updated_at: Time = Field(description="When its state was changed last.")
+    created_at: Time | None = Field(description="When it was created; null: it cannot be read now, `error` says why.")
+    updated_at: Time | None = Field(description="When anything of it was changed last.")
+    state_updated_at: Time | None = Field(description="When its state was changed last.")
     metadata: JsonObject = Field(
         description="JSON of its creator's; also `graph_id` and `assistant_id`, once it has run."
     )

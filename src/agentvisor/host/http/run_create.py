@@ -216,6 +216,7 @@ def spec_of(run: RunCreate, agent: str, config: Config, assistant: Assistant | N
         ),
     )
     _check_size(spec, config.storage.max_input)
+    _check_metadata(spec.metadata.ByteSize(), config.storage.max_metadata)
     return spec
 
 
@@ -248,6 +249,17 @@ def _check_size(spec: run_pb2.RunSpec, limit: int) -> None:
     sizes = {name: len(getattr(spec, name)) for name in ("input", "command", "config", "context")}
     sizes["metadata"] = spec.metadata.ByteSize()
     _check_sizes(sizes, limit)
+
+
+def _check_metadata(size: int, limit: int) -> None:
+    """Each checkpoint of the run repeats its metadata: the first one would be the run's error."""
+    if size > limit:
+        raise ValueTooLarge(
+            f"the run's metadata has {size} bytes, and the limit is {limit} (storage.max_metadata): each checkpoint "
+            "repeats it, so keep large data in the input, or in the store",
+            field="metadata",
+            limit=str(limit),
+        )
 
 
 def _check_sizes(sizes: Mapping[str, int], limit: int) -> None:

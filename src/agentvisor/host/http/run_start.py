@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from agentvisor.core.answering import CHANGED
 from agentvisor.core.assistants import Assistant
 from agentvisor.core.errors import Conflict, NotFound
@@ -119,6 +121,10 @@ async def prepared(
     `run_id`: what it is called, where its caller may start it twice. `lifetime`: of its thread, where that is made.
     """
     check(body, None if stateless else thread_id)
+    if stateless and _brought(body)[0]:
+        raise Conflict(
+            "the run brings an answer (command.resume), and nothing waits for one: a run without a thread has a new one"
+        )
     check_input(body, services.config.storage.max_input)
     if assistant is None:
         assistant = await runnable_assistant(services, body.assistant_id)
@@ -143,7 +149,7 @@ async def _recorded(
     lifetime: Lifetime | None,
 ) -> Run:
     """The run, with what it answers; where the thread changes between the look at it and the update, looked at anew."""
-    brings, resume = resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
+    brings, resume = _brought(body)
     for last in (*(False,) * _LOOKS, True):
         found = None
         # From an older checkpoint, what waited there is answered, which only the graph knows.
@@ -164,6 +170,10 @@ async def _recorded(
             if CHANGED not in error.details or last:
                 raise
     raise AssertionError
+
+
+def _brought(body: RunCreate) -> tuple[bool, JsonValue]:
+    return resume_of(body.command.model_dump(exclude_unset=True) if body.command else None)
 
 
 async def _look(services: Services, thread_id: ThreadId, *, create: bool) -> Look:

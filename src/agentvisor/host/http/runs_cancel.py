@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
-from agentvisor.core.errors import Conflict, NotFound
+from agentvisor.core.errors import AgentVisorError, Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import CancelAction, RunStatus
 from agentvisor.core.thread_status import ThreadStatus
@@ -80,7 +80,17 @@ async def _everywhere(services: Services, status: str, action: CancelAction) -> 
             # The newest first: with the one that runs gone, the next would begin.
             return await _of_thread(services, thread_id, chosen[::-1], action)
 
-    cancelled = sum(await asyncio.gather(*map(one, found[:_MOST_THREADS])))
+    tried = await asyncio.gather(*map(one, found[:_MOST_THREADS]), return_exceptions=True)
+    cancelled = sum(each for each in tried if isinstance(each, int))
+    failed = [each for each in tried if isinstance(each, BaseException)]
+    for error in failed:
+        if not isinstance(error, AgentVisorError):
+            raise error
+        # One thread that cannot be had keeps no other's runs alive.
+        raise type(error)(
+            f"{cancelled} runs were cancelled, and those of {len(failed)} threads were not: {error.message}",
+            **error.details,
+        ) from error
     if len(found) > _MOST_THREADS:
         raise Conflict(f"{cancelled} runs were cancelled, and more than {_MOST_THREADS} threads were busy: ask again")
     return cancelled

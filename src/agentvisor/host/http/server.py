@@ -20,9 +20,17 @@ _STOP_SECONDS = 1
 """For requests that are under way; a stream is cut, so that its reader sees that it is not at its end."""
 
 
+_REFUSED = "ASGI callable returned without completing handshake."
+"""A WebSocket was refused with a response (errors.refuse)."""
+_CUT = "Cancel %s running task(s), timeout graceful shutdown exceeded"
+"""The host stops, and ends the streams that are open..."""
+
+
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not what uvicorn takes for a fault of the app: that it refused a WebSocket with a response (errors.refuse)."""
-    return record.msg != "ASGI callable returned without completing handshake."
+    """Not what uvicorn takes for a fault of the app."""
+    error = record.exc_info[1] if record.exc_info else None
+    # ...each of which says so.
+    return record.msg not in (_REFUSED, _CUT) and not isinstance(error, asyncio.CancelledError)
 
 
 class _Server(uvicorn.Server):

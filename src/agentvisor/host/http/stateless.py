@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 from uuid import uuid4
 
@@ -82,12 +83,23 @@ async def create_runs(body: Batch, services: Served) -> JsonResponse:
         async with places:
             return await one.start()
 
-    started = await asyncio.gather(*map(begin, ready))
+    tried = await asyncio.gather(*map(begin, ready), return_exceptions=True)
+    started = [one for one in tried if isinstance(one, Started)]
+    if failed := next((one for one in tried if isinstance(one, BaseException)), None):
+        # Also those of which nobody knows: the caller will send the whole batch again.
+        for one in ready:
+            services.afterwards.begin(f"undo batched run {one.thread_id}", _undone(services, one.thread_id))
+        raise failed
     for one, run in zip(body, started, strict=True):
         cleaning = _cleaning(services, one, run)
         if cleaning is not None:
             cleaning()
     return JsonResponse([run_json(one.thread_id, one.run) for one in started])
+
+
+async def _undone(services: Services, thread_id: ThreadId) -> None:
+    with suppress(NotFound):
+        await services.threads.delete(thread_id)
 
 
 async def _start(services: Services, body: RunCreate) -> Started:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentvisor.core.errors import InvalidInput, NotFound
+from agentvisor.core.errors import AgentVisorError, InvalidInput
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.ids import thread_id as checked
 from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.bodies_threads import ThreadFilter, ThreadSearch
 from agentvisor.host.http.containing import contains
+from agentvisor.host.http.each_thread import each_thread
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Services
+from agentvisor.host.http.shapes import unreadable_json
 from agentvisor.host.render_typed import Json
 from agentvisor.protocol.reads import metadata_term
 
@@ -134,18 +135,18 @@ async def _ids(services: Services, body: ThreadFilter, asked: Sought, *, limit: 
 
 
 async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection[str]) -> list[dict[str, Json]]:
-    """The threads of these ids; one that was deleted meanwhile is left out.
+    """The threads of these ids; one that was deleted meanwhile is left out, one that cannot be read says so.
 
     A store that is down must not make threads impossible to find: values that are there are marked instead.
     """
-    gate, patience = asyncio.Semaphore(_AT_A_TIME), Patience(_PATIENCE)
-    with_values = "values" in fields or "interrupts" in fields
+    patience, with_values = Patience(_PATIENCE), "values" in fields or "interrupts" in fields
 
-    async def one(named: ThreadId) -> dict[str, Json] | None:
-        async with gate:
-            try:
-                return await thread_shown(services, named, with_values=with_values, patience=patience)
-            except NotFound:
-                return None
+    async def read(named: ThreadId) -> dict[str, Json]:
+        return await thread_shown(services, named, with_values=with_values, patience=patience)
 
-    return [each for each in await asyncio.gather(*map(one, ids)) if each is not None]
+    found = zip(ids, await each_thread(ids, read, _AT_A_TIME), strict=True)
+    return [
+        unreadable_json(named, each) if isinstance(each, AgentVisorError) else each
+        for named, each in found
+        if each is not None
+    ]

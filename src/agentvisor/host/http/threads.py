@@ -21,7 +21,7 @@ from agentvisor.host.http.bodies_threads import (
 from agentvisor.host.http.extracting import extracted, paths_of
 from agentvisor.host.http.json import JsonResponse, JsonRoute
 from agentvisor.host.http.paths import ThreadInPath
-from agentvisor.host.http.reading import thread_shown
+from agentvisor.host.http.reading import created_shown, thread_shown
 from agentvisor.host.http.selecting import selected
 from agentvisor.host.http.services import Served
 from agentvisor.host.http.thread_search import count, page
@@ -37,10 +37,10 @@ async def create_thread(body: ThreadCreate, services: Served) -> JsonResponse:
     if body.supersteps:
         await create_with_history(services, named, body)
         return JsonResponse(await thread_shown(services, named))
-    await services.threads.create(
+    thread = await services.threads.create(
         named, body.metadata or {}, exist_ok=body.if_exists == "do_nothing", lifetime=lifetime(body.ttl)
     )
-    return JsonResponse(await thread_shown(services, named))
+    return JsonResponse(await created_shown(services, thread))
 
 
 @router.post("/search")

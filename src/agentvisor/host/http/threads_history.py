@@ -51,11 +51,16 @@ async def _made_or_gone(
 ) -> None:
     try:
         await updated(services, thread_id, agent, supersteps, Address())
-    except AgentVisorError as error:
-        with suppress(NotFound):
-            await services.threads.delete(thread_id)
-        made.set_exception(error)
-        made.exception()  # it may be that nobody waits
+    except BaseException as error:
+        try:
+            with suppress(NotFound):
+                await services.threads.delete(thread_id)
+        finally:
+            # Whatever has become of that: the caller waits for it.
+            made.set_exception(error)
+            made.exception()  # it may be that nobody waits
+        if not isinstance(error, AgentVisorError):
+            raise
     else:
         made.set_result(None)
 

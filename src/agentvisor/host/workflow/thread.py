@@ -317,9 +317,11 @@ class ThreadWorkflow:
 
     @update_thread.validator
     def _check_update_thread(self, request: bytes) -> None:
+        message = run_pb2.UpdateThread.FromString(request)
         with refusing():
-            self._check_owner(run_pb2.UpdateThread.FromString(request).owner)
+            self._check_owner(message.owner)
             expiry.check_alive(self._thread)
+            self._thread.check_metadata(reads.merged_metadata(self._thread.metadata, message.metadata))
 
     def _check_owner(self, caller: str) -> None:
         check_owner(self._thread.thread_id, caller, self._thread.owner)

@@ -1,0 +1,46 @@
+"""Reads the threads of a list: one that cannot be read does not hide the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from agentvisor.core.errors import AgentVisorError, Corrupt, IncompatibleState, Internal, NotFound, Unavailable
+from agentvisor.core.ids import ThreadId
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
+
+Unreadable = (Unavailable, Internal, Corrupt, IncompatibleState)
+
+_Read = TypeVar("_Read")
+
+
+async def each_thread(
+    named: Sequence[ThreadId], read: Callable[[ThreadId], Awaitable[_Read]], at_a_time: int
+) -> list[_Read | AgentVisorError | None]:
+    """What was read of each, in their order; None: it was deleted since it was listed.
+
+    An error stands for a thread that cannot be read, such as one whose workflow task fails; that is logged. Where that
+    holds for all of them it is raised: then it is no matter of one thread.
+    """
+    gate = asyncio.Semaphore(at_a_time)
+
+    async def one(thread_id: ThreadId) -> _Read | AgentVisorError | None:
+        async with gate:
+            try:
+                return await read(thread_id)
+            except NotFound:
+                return None
+            except Unreadable as error:
+                return error
+
+    found = await asyncio.gather(*map(one, named))
+    failed = {at: each for at, each in enumerate(found) if isinstance(each, AgentVisorError)}
+    if failed and all(each is None or at in failed for at, each in enumerate(found)):
+        raise next(iter(failed.values()))
+    for at, error in failed.items():
+        log.warning("thread_not_readable", thread=named[at], error=error.message)
+    return found
