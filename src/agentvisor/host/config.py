@@ -58,7 +58,7 @@ def load_with_origins(
     file = find_config_file(place) if place.is_dir() else place
     base = (file.parent if file else place).resolve()
     values = [
-        *(from_file(file) if file else ()),
+        *(from_file(file, environ) if file else ()),
         *from_environment(environ),
         *from_options(overrides or {}),
     ]
@@ -86,7 +86,7 @@ def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
     """
     file = find_config_file(folder)
     # A langgraph.json says nothing of HTTP.
-    stated = from_file(file) if file is not None and file.suffix != ".json" else ()
+    stated = from_file(file, environ) if file is not None and file.suffix != ".json" else ()
     tree: dict[str, object] = {"http": {}}
     origins: dict[str, Origin] = {}
     for value in (*stated, *from_environment(environ)):
