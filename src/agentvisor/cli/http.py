@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
@@ -25,6 +25,8 @@ _ALL = "all"
 """What no host gives an event as its id: all events are asked for."""
 _PAGE = 200
 """Threads of one answer: each is read, and an answer must come in time."""
+_AWAY = (httpx.HTTPError, Unavailable)
+"""How it is told that a host is out of reach for now: by nobody, by itself, or by the proxy before it (a 502)."""
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
@@ -178,19 +180,27 @@ class Host:
                     break
         except httpx.ReadTimeout:
             pass  # what comes from here on comes live
-        except httpx.HTTPError as error:
-            raise self._unreachable(error) from error
+        except _AWAY:
+            pass  # whoever follows it from here on is patient
         return found
 
     def follow(self, place: str, last_id: str = "") -> Iterator[StreamedEvent]:
         """The events of a run, all or those after one, to its end; where the stream is cut, it is taken up again."""
         reader = _Reading(last_id=last_id or _ALL, place=place)
-        try:
+        with suppress(_AWAY):
             yield from self._read("GET", f"{place}/stream", None, reader)
-        except httpx.HTTPError as error:
-            if isinstance(error, httpx.ConnectError):
-                raise self._unreachable(error) from error
         yield from self._on(reader)
+
+    def patiently(self, path: str) -> Json:
+        """The answer to a GET about a run that has been followed; its host may have gone, and be back soon."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self.get(path)
+            except Unavailable:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.5)
 
     def _on(self, reader: _Reading) -> Iterator[StreamedEvent]:
         give_up = time.monotonic() + _PATIENCE
@@ -198,9 +208,9 @@ class Host:
             seen = reader.last_id
             try:
                 yield from self._read("GET", f"{reader.place}/stream", None, reader)
-            except httpx.HTTPError as error:
+            except _AWAY as error:
                 if time.monotonic() > give_up:
-                    raise self._unreachable(error) from error
+                    raise (error if isinstance(error, Unavailable) else self._unreachable(error)) from error
             if reader.last_id != seen:
                 give_up = time.monotonic() + _PATIENCE
             time.sleep(0.2)
