@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.cli.conftest import run_command
+from tests.cli.conftest import Ended, run_command
 from tests.host.http.conftest import config_in
 from tests.support.temporal import TemporalProcess, free_ports
 from tests.support.waiting import until
@@ -54,6 +54,17 @@ async def test_a_port_that_is_taken_is_said_with_how_to_choose_another(
     assert f"port {taken} for HTTP is taken" in ended.err
     assert "--port, AGENTVISOR_HTTP_PORT or http.port" in ended.err
     assert "Traceback" not in ended.err
+
+
+async def answered(port: int, gate: Path) -> asyncio.Task[Ended]:
+    """A terminal that has given an answer, and waits for what comes of it."""
+    url = f"http://127.0.0.1:{port}"
+    given = {"assistant_id": "asking_at_a_gate", "input": {"gate": str(gate)}, "if_not_exists": "create"}
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+        assert (await http.post("/threads/asked/runs/wait", json=given)).is_success
+    waiting = asyncio.create_task(run_command("interrupts", "answer", "asked", '"yes"', "--wait", "--url", url))
+    await until(gate.with_suffix(".started").exists)
+    return waiting
 
 
 async def tailing(url: str) -> asyncio.subprocess.Process:
@@ -110,12 +121,14 @@ async def test_a_run_that_is_followed_goes_on_when_its_host_is_killed_and_anothe
                     "--url", f"http://127.0.0.1:{port}")
     )  # fmt: skip
     await until(gate.with_suffix(".started").exists)
+    answering = await answered(port, tmp_path / "other")
     async with gateway(port) as url:
         tail = await tailing(url)
         host.send_signal(signal.SIGKILL)
         await host.wait()
         host = await dev(tmp_path, temporal, port)
         gate.touch()
+        (tmp_path / "other").touch()
         told, _ = await asyncio.wait_for(tail.communicate(), 60)
     assert tail.returncode == 0
     assert '"log": ["waited"]' in told.decode()
@@ -124,6 +137,9 @@ async def test_a_run_that_is_followed_goes_on_when_its_host_is_killed_and_anothe
         assert (ended.code, ended.err) == (0, "")
         assert 'wait {"log": ["waited"]}' in ended.out
         assert "attempt 2" in ended.out
+        ended = await asyncio.wait_for(answering, 60)
+        assert (ended.code, ended.err) == (0, "")
+        assert "answer yes" in ended.out
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
             [run] = (await http.get("/threads/followed/runs")).json()
         assert [one["ending"] for one in run["attempts"]] == ["host_gone", "completed"]

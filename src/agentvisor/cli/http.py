@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
@@ -167,7 +167,10 @@ class Host:
         except httpx.HTTPError as error:
             if reader.place is None:
                 raise self._unreachable(error) from error
-        yield from self._on(reader)
+        else:
+            if reader.place is None or self._has_ended(reader.place):
+                return
+        yield from self._on(reader, str(reader.place))
 
     def kept(self, place: str, seconds: float) -> list[StreamedEvent]:
         """The events of a run that are kept by now, as many as come within so many seconds after one another."""
@@ -186,10 +189,20 @@ class Host:
 
     def follow(self, place: str, last_id: str = "") -> Iterator[StreamedEvent]:
         """The events of a run, all or those after one, to its end; where the stream is cut, it is taken up again."""
-        reader = _Reading(last_id=last_id or _ALL, place=place)
-        with suppress(_AWAY):
-            yield from self._read("GET", f"{place}/stream", None, reader)
-        yield from self._on(reader)
+        yield from self._on(_Reading(last_id=last_id or _ALL, place=place), place)
+
+    def joined(self, place: str) -> Json:
+        """What a run that was accepted comes to, once it has ended; through whatever restarts."""
+        give_up = time.monotonic() + _PATIENCE
+        while not self._has_ended(place):
+            try:
+                self.get(f"{place}/join")
+                give_up = time.monotonic() + _PATIENCE
+            except Unavailable:
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(0.2)
+        return self.patiently(f"{place}/join")
 
     def patiently(self, path: str) -> Json:
         """The answer to a GET about a run that has been followed; its host may have gone, and be back soon."""
@@ -202,15 +215,19 @@ class Host:
                     raise
                 time.sleep(0.5)
 
-    def _on(self, reader: _Reading) -> Iterator[StreamedEvent]:
+    def _on(self, reader: _Reading, place: str) -> Iterator[StreamedEvent]:
+        """The rest of a run's events. After a cut also those of a run that has ended: its last ones are kept."""
         give_up = time.monotonic() + _PATIENCE
-        while reader.place is not None and not self._has_ended(reader.place):
-            seen = reader.last_id
+        while True:
+            seen, cut = reader.last_id, False
             try:
-                yield from self._read("GET", f"{reader.place}/stream", None, reader)
+                yield from self._read("GET", f"{place}/stream", None, reader)
             except _AWAY as error:
                 if time.monotonic() > give_up:
                     raise (error if isinstance(error, Unavailable) else self._unreachable(error)) from error
+                cut = True
+            if not cut and self._has_ended(place):
+                return
             if reader.last_id != seen:
                 give_up = time.monotonic() + _PATIENCE
             time.sleep(0.2)
@@ -218,7 +235,7 @@ class Host:
     def _read(
         self, method: str, path: str, body: Json, reader: _Reading, *, silence: float = 30
     ) -> Iterator[StreamedEvent]:
-        headers = {"Last-Event-ID": reader.last_id} if method == "GET" and reader.last_id else {}
+        headers = {"Last-Event-ID": reader.last_id or _ALL} if method == "GET" else {}
         timeout = httpx.Timeout(10, read=silence)  # a live stream sends a heartbeat every 5 seconds
         with self._client.stream(method, path, json=body, headers=headers, timeout=timeout) as response:
             if not response.is_success:
