@@ -26,6 +26,7 @@ from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.run_create import JsonObject
 from agentvisor.host.http.services import Served, Services
 from agentvisor.host.http.shapes import run_json
+from agentvisor.host.http.unreadable import UNREADABLE
 from agentvisor.host.render_typed import Json
 
 router = APIRouter(tags=["agent protocol"], route_class=JsonRoute)
@@ -123,8 +124,8 @@ async def _threads(services: Services) -> list[Thread]:
         async with places:
             try:
                 return await services.threads.get(thread_id)
-            except NotFound:
-                return None  # deleted since it was listed
+            except (NotFound, *UNREADABLE):
+                return None  # deleted since it was listed, or nothing here can read its runs
 
     return [thread for thread in await asyncio.gather(*map(one, named)) if thread is not None]
 

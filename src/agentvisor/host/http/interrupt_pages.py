@@ -19,6 +19,7 @@ from agentvisor.core.ids import ThreadId
 from agentvisor.host.external.storage import Patience
 from agentvisor.host.http.open_interrupts import Look, Open, look
 from agentvisor.host.http.services import Services
+from agentvisor.host.http.unreadable import UNREADABLE
 
 _AT_A_TIME = 8
 _PATIENCE = 5.0
@@ -100,7 +101,7 @@ async def _looks(services: Services, ids: list[ThreadId]) -> list[Look | None]:
     async def one(named: ThreadId) -> Look | None:
         try:
             return await look(services, named, patience=patience)
-        except NotFound:
-            return None  # deleted meanwhile
+        except (NotFound, *UNREADABLE):
+            return None  # deleted meanwhile, or nothing here can say what it waits for
 
     return await asyncio.gather(*map(one, ids))

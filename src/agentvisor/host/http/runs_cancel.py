@@ -10,13 +10,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 
-from agentvisor.core.errors import Conflict, NotFound
+from agentvisor.core.errors import AgentVisorError, Conflict, NotFound
 from agentvisor.core.ids import RunId, ThreadId
 from agentvisor.core.runs import CancelAction, RunStatus
 from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.http.json import JsonRoute
 from agentvisor.host.http.paths import RunInPath, ThreadInPath
 from agentvisor.host.http.services import Served, Services
+from agentvisor.host.http.unreadable import UNREADABLE
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
 
@@ -69,6 +70,7 @@ async def _everywhere(services: Services, status: str, action: CancelAction) -> 
         metadata={}, status=ThreadStatus.BUSY.value, ids=None, limit=_MOST_THREADS + 1, offset=0
     )
     wanted, places = _STATUSES[status], asyncio.Semaphore(_AT_A_TIME)
+    unreadable = list[AgentVisorError]()
 
     async def one(thread_id: ThreadId) -> int:
         async with places:
@@ -76,11 +78,16 @@ async def _everywhere(services: Services, status: str, action: CancelAction) -> 
                 thread = await services.threads.get(thread_id)
             except NotFound:
                 return 0
+            except UNREADABLE as error:
+                unreadable.append(error)
+                return 0
             chosen = [run.run_id for run in thread.runs.values() if run.is_agent and run.status in wanted]
             # The newest first: with the one that runs gone, the next would begin.
             return await _of_thread(services, thread_id, chosen[::-1], action)
 
     cancelled = sum(await asyncio.gather(*map(one, found[:_MOST_THREADS])))
+    if unreadable:
+        raise unreadable[0]  # all others are cancelled, and this one was not
     if len(found) > _MOST_THREADS:
         raise Conflict(f"{cancelled} runs were cancelled, and more than {_MOST_THREADS} threads were busy: ask again")
     return cancelled

@@ -14,6 +14,7 @@ from agentvisor.host.http.bodies_threads import ThreadFilter, ThreadSearch
 from agentvisor.host.http.containing import contains
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Services
+from agentvisor.host.http.unreadable import UNREADABLE, unreadable_shown
 from agentvisor.host.render_typed import Json
 from agentvisor.protocol.reads import metadata_term
 
@@ -91,7 +92,7 @@ async def page(services: Services, body: ThreadSearch, fields: Collection[str]) 
         return Page(found[body.offset : end], len(found) > end)
     if asked.is_indexed:
         ids = await _ids(services, body, asked, limit=body.limit + 1, offset=body.offset)
-        return Page(await _shown(services, ids[: body.limit], fields), len(ids) > body.limit)
+        return Page(await _shown(services, ids[: body.limit], fields, body.status), len(ids) > body.limit)
     found = await _looked_at(services, body, asked, fields, enough=end + 1)
     return Page(found[body.offset : end], len(found) > end)
 
@@ -109,7 +110,7 @@ async def _looked_at(
         if start >= MOST_LOOKED_AT:
             break
         some = ids[start : min(start + _STRIDE, MOST_LOOKED_AT)]
-        found += [one for one in await _shown(services, some, needed) if asked.met_by(one)]
+        found += [one for one in await _shown(services, some, needed, body.status) if asked.met_by(one)]
         if enough is not None and len(found) >= enough:
             return found
     if len(ids) > MOST_LOOKED_AT:
@@ -133,8 +134,10 @@ async def _ids(services: Services, body: ThreadFilter, asked: Sought, *, limit: 
     return await search(metadata=asked.indexed, status=body.status, ids=ids, limit=limit, offset=offset)
 
 
-async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection[str]) -> list[dict[str, Json]]:
-    """The threads of these ids; one that was deleted meanwhile is left out.
+async def _shown(
+    services: Services, ids: Sequence[ThreadId], fields: Collection[str], status: str | None
+) -> list[dict[str, Json]]:
+    """The threads of these ids; one that was deleted meanwhile is left out, one that cannot be read here says so.
 
     A store that is down must not make threads impossible to find: values that are there are marked instead.
     """
@@ -144,7 +147,10 @@ async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection
     async def one(named: ThreadId) -> dict[str, Json] | None:
         async with gate:
             try:
-                return await thread_shown(services, named, with_values=with_values, patience=patience)
+                try:
+                    return await thread_shown(services, named, with_values=with_values, patience=patience)
+                except UNREADABLE as error:
+                    return await unreadable_shown(services, named, error, status)
             except NotFound:
                 return None
 
