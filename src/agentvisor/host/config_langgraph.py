@@ -51,6 +51,12 @@ def read_langgraph_json(path: Path, environ: Mapping[str, str]) -> dict[str, obj
     }
 
 
+def env_file(path: Path) -> Path | None:
+    """The file of variables that a langgraph.json names."""
+    named = _table(_json(path), "the file", path).get("env")
+    return path.parent / named if isinstance(named, str) else None
+
+
 def _store(given: object, path: Path) -> dict[str, object]:
     """What it says of how long items live; their index of meanings is logged and ignored."""
     store = _table(given or {}, "store", path)
