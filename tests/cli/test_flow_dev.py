@@ -4,11 +4,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.cli.conftest import run_command
+from tests.cli.conftest import Ended, run_command
 from tests.host.http.conftest import config_in
 from tests.support.temporal import TemporalProcess, free_ports
 from tests.support.waiting import until
@@ -54,6 +56,59 @@ async def test_a_port_that_is_taken_is_said_with_how_to_choose_another(
     assert "Traceback" not in ended.err
 
 
+async def answered(port: int, gate: Path) -> asyncio.Task[Ended]:
+    """A terminal that has given an answer, and waits for what comes of it."""
+    url = f"http://127.0.0.1:{port}"
+    given = {"assistant_id": "asking_at_a_gate", "input": {"gate": str(gate)}, "if_not_exists": "create"}
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+        assert (await http.post("/threads/asked/runs/wait", json=given)).is_success
+    waiting = asyncio.create_task(run_command("interrupts", "answer", "asked", '"yes"', "--wait", "--url", url))
+    await until(gate.with_suffix(".started").exists)
+    return waiting
+
+
+async def tailing(url: str) -> asyncio.subprocess.Process:
+    """A terminal that follows the run, and has begun to."""
+    command = (sys.executable, "-m", "agentvisor.cli.main", "runs", "tail", "followed", "--from-start", "--json")
+    process = await asyncio.create_subprocess_exec(*command, "--url", url, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        assert b'"metadata"' in await process.stdout.readline()
+    return process
+
+
+@asynccontextmanager
+async def gateway(port: int) -> AsyncGenerator[str]:
+    """A proxy before the host, as load balancers are: where none listens it answers 502 itself."""
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with AsyncExitStack() as stack:
+            stack.callback(writer.close)
+            try:
+                answers, asks = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+                return
+            stack.callback(asks.close)
+            both = [asyncio.create_task(_copied(reader, asks)), asyncio.create_task(_copied(answers, writer))]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for one in both:
+                one.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+
+
 async def test_a_run_that_is_followed_goes_on_when_its_host_is_killed_and_another_starts(
     temporal: TemporalProcess, tmp_path: Path
 ) -> None:
@@ -66,15 +121,25 @@ async def test_a_run_that_is_followed_goes_on_when_its_host_is_killed_and_anothe
                     "--url", f"http://127.0.0.1:{port}")
     )  # fmt: skip
     await until(gate.with_suffix(".started").exists)
-    host.send_signal(signal.SIGKILL)
-    await host.wait()
-    host = await dev(tmp_path, temporal, port)
-    try:
+    answering = await answered(port, tmp_path / "other")
+    async with gateway(port) as url:
+        tail = await tailing(url)
+        host.send_signal(signal.SIGKILL)
+        await host.wait()
+        host = await dev(tmp_path, temporal, port)
         gate.touch()
+        (tmp_path / "other").touch()
+        told, _ = await asyncio.wait_for(tail.communicate(), 60)
+    assert tail.returncode == 0
+    assert '"log": ["waited"]' in told.decode()
+    try:
         ended = await asyncio.wait_for(following, 60)
         assert (ended.code, ended.err) == (0, "")
         assert 'wait {"log": ["waited"]}' in ended.out
         assert "attempt 2" in ended.out
+        ended = await asyncio.wait_for(answering, 60)
+        assert (ended.code, ended.err) == (0, "")
+        assert "answer yes" in ended.out
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
             [run] = (await http.get("/threads/followed/runs")).json()
         assert [one["ending"] for one in run["attempts"]] == ["host_gone", "completed"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -129,6 +130,13 @@ async def test_a_file_that_is_not_whole_is_refused_with_its_place(
     assert (await agentvisor("threads", "import", str(tmp_path / "nowhere"))).code == 2
     missing = await agentvisor("threads", "export", "never-was", "-o", str(tmp_path / "never"))
     assert (missing.code, (tmp_path / "never").exists()) == (3, False)
+    (tmp_path / "link").symlink_to(file)
+    assert (await agentvisor("threads", "export", paused, "-o", str(tmp_path / "link"), "--force")).code == 0
+    assert (tmp_path / "link").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
+    reading = asyncio.create_task(asyncio.to_thread((tmp_path / "pipe").read_bytes))
+    assert (await agentvisor("threads", "export", paused, "-o", str(tmp_path / "pipe"), "--force")).code == 0
+    assert (await reading)[:4] == file.read_bytes()[:4]
     full = await agentvisor("threads", "export", paused, "-o", "/dev/full/x")
     assert (full.code, len(full.err.splitlines())) == (7, 1)
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -93,6 +94,21 @@ def test_who_reads_only_the_beginning_causes_no_failure(typed: str) -> None:
     finally:
         os.close(writes)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a disk that is always full")
+def test_what_cannot_be_written_is_a_failure_of_one_line() -> None:
+    command = [sys.executable, "-m", "agentvisor.cli.main", "config"]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 7
+    assert ended.stderr == "agentvisor: the output cannot be written: No space left on device\n"
+
+
+def test_no_standard_output_is_no_failure() -> None:
+    command = ["sh", "-c", f"{sys.executable} -m agentvisor.cli.main config >&-"]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_status_can_be_asked_for_if_the_routes_know_it() -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.deploy.compose import COMPOSE, NotGivenError, composed, example, filled
 from tests.deploy.files import BIN, DEPLOY, ROUTES, check_command, check_stop, config_of, loaded
 
 from agentvisor.host.config_units import parse_duration
+from agentvisor.host.temporal_server import LONGEST_PAUSE
 
 SECRETS = ("AGENTVISOR_HTTP_OPERATOR_KEY", "AGENTVISOR_HTTP_PEER_KEY", "POSTGRES_PASSWORD")
 
@@ -64,6 +66,11 @@ def test_every_file_that_is_mounted_is_there_and_every_script_is_one(services: d
             assert (places[folder] / name).is_file(), file
             if name.endswith(".sh"):
                 subprocess.run(["sh", "-n", places[folder] / name], check=True)
+
+
+def test_no_temporal_of_ours_pauses_a_thread_for_minutes() -> None:
+    settings = yaml.safe_load((DEPLOY / "temporal" / "dynamicconfig.yaml").read_text())
+    assert settings == {LONGEST_PAUSE[0]: [{"value": LONGEST_PAUSE[1]}]}
 
 
 def test_a_service_waits_for_what_it_needs_and_that_says_when_it_is_there(services: dict[str, dict[str, Any]]) -> None:

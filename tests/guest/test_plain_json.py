@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Interrupt
 
 from agentvisor.core.errors import InvalidInput
-from agentvisor.guest.plain_json import encode
+from agentvisor.guest.plain_json import MAX_DEPTH, encode
 
 
 @dataclass
@@ -54,6 +54,23 @@ def test_what_is_not_json_is_refused_with_its_place(value: Any, message: str) ->
     with pytest.raises(InvalidInput) as refused:
         encode(value, "output")
     assert refused.value.message == message
+
+
+def nested(levels: int) -> Any:
+    value: Any = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 100_000])
+def test_what_is_nested_too_deep_is_refused_with_its_place(levels: int) -> None:
+    assert encode(nested(MAX_DEPTH), "output").endswith(b"{}" + b"}" * (MAX_DEPTH - 1))
+    with pytest.raises(InvalidInput) as refused:
+        encode({"steps": [1, nested(levels)]}, "output")
+    assert refused.value.message.startswith("output['steps'][1]['a']['a']")
+    assert "is nested more than 200 levels deep: give it out flatter, or as text" in refused.value.message
+    assert len(refused.value.message) < 400
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:

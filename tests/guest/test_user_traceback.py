@@ -72,6 +72,28 @@ def test_every_error_is_told_however_odd(error: Exception, error_type: str, mess
     assert max(len(part.encode()) for part in told) <= MAX_BYTES
 
 
+def test_the_message_of_a_group_tells_what_is_in_it() -> None:
+    inner = ExceptionGroup("inner", [KeyError("b"), Odd()])
+    told = UserTraceback.of(ExceptionGroup("tools failed", [ValueError("a"), inner]))
+    assert told.message == (
+        "tools failed (2 sub-exceptions): ValueError: a; KeyError: 'b'; "
+        "Odd: its text is not known: __str__ raised SystemExit"
+    )
+
+
+def test_of_a_large_group_the_first_are_told_each_in_short() -> None:
+    error: ExceptionGroup[Exception] = ExceptionGroup(
+        "all", [ValueError(f"{number} " + "x" * 2_000) for number in range(1_000)]
+    )
+    for _ in range(2_000):
+        error = ExceptionGroup("deep", [error])
+    message = UserTraceback.of(error).message
+    assert message.startswith("deep (1 sub-exception): ValueError: 0 xxx")
+    assert "ValueError: 9 xxx" in message
+    assert message.endswith("xxx; ...")
+    assert len(message.encode()) <= MAX_BYTES
+
+
 @pytest.mark.parametrize("letter", ["x", "é", "€", "𐍈"])
 def test_a_long_text_keeps_its_beginning_and_its_end(letter: str) -> None:
     kept = readable("begin" + letter * 1_000_000 + "end")

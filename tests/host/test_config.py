@@ -346,7 +346,7 @@ def test_a_langgraph_json_that_names_no_graph_is_an_error_that_names_the_file(tm
 def test_a_line_of_an_env_file_that_is_no_assignment_is_named(tmp_path: Path) -> None:
     for line in ("nonsense", "A='b", "3=4"):
         with pytest.raises(ConfigError, match="line 2"):
-            parse_env_file(f"A=1\n{line}\n", ".env")
+            parse_env_file(f"A=1\n{line}\n", ".env", {})
 
 
 @pytest.mark.parametrize(
@@ -363,10 +363,41 @@ def test_a_line_of_an_env_file_that_is_no_assignment_is_named(tmp_path: Path) ->
         ("A='b' # c", "b"),
         ("A=''", ""),
         ("A=https://x/y?z=1&q=#frag", "https://x/y?z=1&q=#frag"),
+        ("A='it\\'s' # c", "it's"),
+        ('A="C:\\dir\\tx \\$d"', "C:\\dir\tx \\$d"),
     ],
 )
 def test_env_files_are_read_as_dotenv_reads_them(line: str, value: str) -> None:
-    assert parse_env_file(line, ".env") == {"A": value}
+    assert parse_env_file(line, ".env", {}) == {"A": value}
+
+
+def test_what_an_env_file_names_is_put_in_as_dotenv_does() -> None:
+    text = """
+        KEY="-----BEGIN KEY-----
+        # no comment
+        -----END KEY-----"   # one
+        export DB_HOST = db.example
+        URL=postgres://${DB_USER}@${DB_HOST}:${DB_PORT:-5432}/$x
+        LATER='${NOWHERE}${DB_HOST:-else}'
+        my-name=1
+    """
+    assert parse_env_file(text.replace("\n", "\r\n"), ".env", {"DB_USER": "me", "DB_HOST": "not.this"}) == {
+        "KEY": "-----BEGIN KEY-----\r\n        # no comment\r\n        -----END KEY-----",
+        "DB_HOST": "db.example",
+        "URL": "postgres://me@db.example:5432/$x",
+        "LATER": "db.example",
+        "my-name": "1",
+    }
+
+
+def test_a_langgraph_project_may_name_variables_of_the_host_and_begin_its_files_with_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").touch()
+    project = json.dumps({"graphs": {"a": "./agent.py:graph"}, "env": ".env"})
+    (tmp_path / "langgraph.json").write_text(project, encoding="utf-8-sig")
+    (tmp_path / ".env").write_text("A=${B}\n", encoding="utf-8-sig")
+    assert load_config(tmp_path, environ={"B": "of the host"}).agents["a"].env == {"A": "of the host"}
+    (tmp_path / ".env").write_bytes("A=\xe9".encode("latin-1"))
+    assert f"{tmp_path / '.env'} is no text in UTF-8" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

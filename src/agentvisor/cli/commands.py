@@ -53,6 +53,7 @@ app.add_typer(deployment.app, name="deployment")
 keys.app.command("new")(told(keys.new))
 app.add_typer(keys.app, name="key")
 encryption_key.app.command("new")(told(encryption_key.new))
+encryption_key.app.command("used")(told(encryption_key.used))
 app.add_typer(encryption_key.app, name="encryption-key")
 
 

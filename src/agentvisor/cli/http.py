@@ -25,6 +25,8 @@ _ALL = "all"
 """What no host gives an event as its id: all events are asked for."""
 _PAGE = 200
 """Threads of one answer: each is read, and an answer must come in time."""
+_AWAY = (httpx.HTTPError, Unavailable)
+"""How it is told that a host is out of reach for now: by nobody, by itself, or by the proxy before it (a 502)."""
 _BACKLOG = 3.0
 """Seconds that are spent on events of before."""
 _BY_NAME = {one.__name__: one for one in ERRORS.values()}
@@ -165,7 +167,10 @@ class Host:
         except httpx.HTTPError as error:
             if reader.place is None:
                 raise self._unreachable(error) from error
-        yield from self._on(reader)
+        else:
+            if reader.place is None or self._has_ended(reader.place):
+                return
+        yield from self._on(reader, str(reader.place))
 
     def kept(self, place: str, seconds: float) -> list[StreamedEvent]:
         """The events of a run that are kept by now, as many as come within so many seconds after one another."""
@@ -178,29 +183,51 @@ class Host:
                     break
         except httpx.ReadTimeout:
             pass  # what comes from here on comes live
-        except httpx.HTTPError as error:
-            raise self._unreachable(error) from error
+        except _AWAY:
+            pass  # whoever follows it from here on is patient
         return found
 
     def follow(self, place: str, last_id: str = "") -> Iterator[StreamedEvent]:
         """The events of a run, all or those after one, to its end; where the stream is cut, it is taken up again."""
-        reader = _Reading(last_id=last_id or _ALL, place=place)
-        try:
-            yield from self._read("GET", f"{place}/stream", None, reader)
-        except httpx.HTTPError as error:
-            if isinstance(error, httpx.ConnectError):
-                raise self._unreachable(error) from error
-        yield from self._on(reader)
+        yield from self._on(_Reading(last_id=last_id or _ALL, place=place), place)
 
-    def _on(self, reader: _Reading) -> Iterator[StreamedEvent]:
+    def joined(self, place: str) -> Json:
+        """What a run that was accepted comes to, once it has ended; through whatever restarts."""
         give_up = time.monotonic() + _PATIENCE
-        while reader.place is not None and not self._has_ended(reader.place):
-            seen = reader.last_id
+        while not self._has_ended(place):
             try:
-                yield from self._read("GET", f"{reader.place}/stream", None, reader)
-            except httpx.HTTPError as error:
+                self.get(f"{place}/join")
+                give_up = time.monotonic() + _PATIENCE
+            except Unavailable:
                 if time.monotonic() > give_up:
-                    raise self._unreachable(error) from error
+                    raise
+            time.sleep(0.2)
+        return self.patiently(f"{place}/join")
+
+    def patiently(self, path: str) -> Json:
+        """The answer to a GET about a run that has been followed; its host may have gone, and be back soon."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self.get(path)
+            except Unavailable:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.5)
+
+    def _on(self, reader: _Reading, place: str) -> Iterator[StreamedEvent]:
+        """The rest of a run's events. After a cut also those of a run that has ended: its last ones are kept."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            seen, cut = reader.last_id, False
+            try:
+                yield from self._read("GET", f"{place}/stream", None, reader)
+            except _AWAY as error:
+                if time.monotonic() > give_up:
+                    raise (error if isinstance(error, Unavailable) else self._unreachable(error)) from error
+                cut = True
+            if not cut and self._has_ended(place):
+                return
             if reader.last_id != seen:
                 give_up = time.monotonic() + _PATIENCE
             time.sleep(0.2)
@@ -208,7 +235,7 @@ class Host:
     def _read(
         self, method: str, path: str, body: Json, reader: _Reading, *, silence: float = 30
     ) -> Iterator[StreamedEvent]:
-        headers = {"Last-Event-ID": reader.last_id} if method == "GET" and reader.last_id else {}
+        headers = {"Last-Event-ID": reader.last_id or _ALL} if method == "GET" else {}
         timeout = httpx.Timeout(10, read=silence)  # a live stream sends a heartbeat every 5 seconds
         with self._client.stream(method, path, json=body, headers=headers, timeout=timeout) as response:
             if not response.is_success:

@@ -18,7 +18,7 @@ from agentvisor.cli.http import Host, Key, Url, connected
 from agentvisor.cli.options import AsJson, ThreadId
 from agentvisor.cli.run import json_of
 from agentvisor.cli.show import EventPrinter, as_json, cut, print_json, print_table
-from agentvisor.core.errors import Conflict, InvalidInput
+from agentvisor.core.errors import Conflict, InvalidInput, Unavailable
 from agentvisor.host.render_typed import Json
 
 _LONGEST = 120
@@ -131,8 +131,11 @@ def answer(
             else:
                 print(f"run {run_id}")
             return
-        values = host.get(f"{run_path(thread_id, run_id)}/join")
-        ended = fields(host.get(run_path(thread_id, run_id)))
+        place = run_path(thread_id, run_id)
+        try:
+            values, ended = host.joined(place), fields(host.patiently(place))
+        except Unavailable as error:
+            raise Unavailable(f"run {run_id} has the answer, and its end is not known: {error.message}") from error
     if ended.get("status") != "success":
         EventPrinter(quiet=True).failed(ended)
         sys.exit(RUN_FAILED)

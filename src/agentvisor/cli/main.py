@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import NoReturn
 
 _MISSING = """\
@@ -16,12 +18,17 @@ Install them with: pip install 'agentvisor[host]'"""
 
 _INTERRUPTED = 130
 """As in exits.py, which may not be there yet."""
+_UNAVAILABLE = 7
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SEEN_ENOUGH = 0
 """Who reads wants no more, as of `agentvisor threads list | head -1`: that is no failure."""
 
 
 def main() -> None:
     """Run the command line; exits with the code of `agentvisor.cli.exits`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by >&-
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as the program lives
     try:
         from agentvisor.cli import usage
         from agentvisor.cli.commands import app
@@ -45,7 +52,18 @@ def main() -> None:
         code = _INTERRUPTED
     except BrokenPipeError:
         os._exit(_SEEN_ENOUGH)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        code = _unwritten(error)
     _leave(code)
+
+
+def _unwritten(error: OSError) -> int:
+    """The disk that standard output goes to is full."""
+    with suppress(OSError):
+        print(f"agentvisor: the output cannot be written: {error.strerror}", file=sys.stderr)
+    return _UNAVAILABLE
 
 
 def _leave(code: object) -> NoReturn:
@@ -57,9 +75,13 @@ def _leave(code: object) -> NoReturn:
     if isinstance(code, str):
         print(code, file=sys.stderr)
     atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    with suppress(BrokenPipeError):
+    try:
         sys.stdout.flush()
         sys.stderr.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        code = code or _unwritten(error)
     os._exit(code if isinstance(code, int) else int(code is not None))
 
 

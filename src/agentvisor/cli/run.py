@@ -71,15 +71,15 @@ def _follow(host: Host, thread: str, body: dict[str, Json], *, quiet: bool) -> i
     for event in host.stream(f"{place}/runs/stream", body):
         run_id = _run_id(event) or run_id
         printer.show(event)
-    ended = host.get(f"{place}/runs/{run_id}")
-    state = host.get(f"{place}/state")
+    ended = host.patiently(f"{place}/runs/{run_id}")
+    state = host.patiently(f"{place}/state")
     if isinstance(ended, dict) and ended.get("status") != "success":
         printer.failed(ended)
         return RUN_FAILED
     if isinstance(state, dict):
         if not state.get("interrupts"):
             # What the run gave back: a plain agent's output is not what it has saved.
-            state["values"] = host.get(f"{place}/runs/{run_id}/join") or {}
+            state["values"] = host.patiently(f"{place}/runs/{run_id}/join") or {}
         if quiet:
             print_json(state.get("values"))
         else:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from agentvisor.cli.facts import fields, has_ended, run_path, thread_path
 from agentvisor.cli.http import Host, StreamedEvent
 from agentvisor.cli.show import EventPrinter
 from agentvisor.cli.show import as_json as on_one_line
-from agentvisor.core.errors import Unavailable
 from agentvisor.host.render_typed import Json
 
 _SILENCE = 0.5
 """Seconds after which what was kept has come, and what comes is news."""
-_PATIENCE = 60.0
-"""Seconds that a host may be away while the run's end is looked up."""
 
 
 def tail(host: Host, thread: str, run: str, last: int | None, *, as_json: bool) -> dict[str, Json]:
@@ -29,13 +25,13 @@ def tail(host: Host, thread: str, run: str, last: int | None, *, as_json: bool) 
             print(on_one_line({"event": event.event, "id": event.id, "data": event.data}), flush=True)
         else:
             printer.show(event)
-    ended = _ended(host, place)
+    ended = fields(host.patiently(place))
     if as_json:
         print(on_one_line({"event": "end", "id": "", "data": ended}), flush=True)
     elif ended.get("status") != "success":
         printer.failed(ended)
     else:
-        state = fields(host.get(f"{thread_path(thread)}/state"))
+        state = fields(host.patiently(f"{thread_path(thread)}/state"))
         printer.end(state, f"interrupts answer {thread}")
     return ended
 
@@ -50,15 +46,3 @@ def _events(host: Host, place: str, last: int | None, *, ended: bool) -> Iterato
     yield from kept[len(kept) - min(last, len(kept)) :]
     numbered = [one.id for one in kept if one.id]
     yield from host.follow(place, numbered[-1] if numbered else "")
-
-
-def _ended(host: Host, place: str) -> dict[str, Json]:
-    """The run; a host that has just gone may be back soon."""
-    give_up = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return fields(host.get(place))
-        except Unavailable:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.5)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Annotated
 from uuid import uuid4
 
@@ -44,7 +45,8 @@ def export(
     place = thread_path(thread_id)
     target = output or Path(f"{thread_id.replace(':', '_')}.agentvisor")
     to_output = str(target) == "-"
-    if not to_output and os.path.exists(target) and not force:  # noqa: PTH110 - Path's raises where a name is too long
+    there = os.path.exists(target) and not _is_stream(target)  # noqa: PTH110 - Path's raises where a name is too long
+    if not to_output and there and not force:
         raise Conflict(f"{target} exists already: name another file with --output, or replace it with --force")
     if to_output and sys.stdout.isatty():
         raise InvalidInput(
@@ -57,7 +59,7 @@ def export(
             size_written = _checked(answer.iter_bytes(_PIECE), write, advance)
     if json and not to_output:
         print_json({"thread_id": thread_id, "file": str(target), "bytes": size_written})
-    elif not to_output:
+    elif not to_output and not _is_stream(target):
         print(f"{target}  {size_written} bytes")
 
 
@@ -76,6 +78,15 @@ def _checked(pieces: Iterator[bytes], write: Callable[[bytes], object], advance:
     return size
 
 
+def _is_stream(target: Path) -> bool:
+    """Whether it is a pipe or a device, such as /dev/stdout: what is written to, never replaced."""
+    try:
+        mode = target.stat().st_mode
+    except OSError:
+        return False
+    return not (S_ISREG(mode) or S_ISDIR(mode))
+
+
 @contextmanager
 def _written(target: Path, to_output: bool) -> Generator[Callable[[bytes], object]]:  # noqa: FBT001
     """Where the file's bytes go; it is there under its name once it is whole and on disk."""
@@ -83,6 +94,11 @@ def _written(target: Path, to_output: bool) -> Generator[Callable[[bytes], objec
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
+    if _is_stream(target):
+        with target.open("wb") as stream:
+            yield stream.write
+        return
+    target = Path(os.path.realpath(target))  # what a link leads to is replaced, not the link
     begun = target.with_name(f"{target.name}.{uuid4().hex[:8]}.part")
     try:
         with begun.open("xb") as file:

@@ -10,6 +10,11 @@ from typing import cast
 
 from agentvisor.core.errors import InvalidInput
 
+MAX_DEPTH = 200
+"""Objects and lists inside one another: as deep as a request to a host may be."""
+_PATH_SHOWN = 200
+"""Characters of a path that is too deep."""
+
 
 def encode(value: object, what: str) -> bytes:
     """Return the value as JSON; pydantic models and dataclasses become objects.
@@ -35,6 +40,11 @@ def _plain(value: object, path: str, above: tuple[int, ...]) -> object:
 def _inside(value: object, path: str, above: tuple[int, ...]) -> object:
     if id(value) in above:
         raise InvalidInput(f"{path} contains itself", path=path)
+    if len(above) >= MAX_DEPTH:
+        raise InvalidInput(
+            f"{path[:_PATH_SHOWN]}... is nested more than {MAX_DEPTH} levels deep: give it out flatter, or as text",
+            path=path[:_PATH_SHOWN],
+        )
     here = (*above, id(value))
     match value:
         case list() | tuple():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sysconfig
 import traceback
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import agentvisor
 
@@ -16,8 +18,8 @@ _LIBRARIES = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("purelib"
 MAX_BYTES = 16_000
 """Of a message and of a traceback: what a journal keeps of each."""
 
-_HEAD = 3 * MAX_BYTES // 4
-"""What a text that is too long keeps of its beginning; the rest is of its end."""
+MOST_MEMBERS = 10
+"""Of a group of errors, those that its message tells."""
 
 
 class UserTraceback(NamedTuple):
@@ -29,20 +31,53 @@ class UserTraceback(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> UserTraceback:
-        """Describe an error, whatever it is. `message` is its own text, or its type where it has none."""
+        """Describe an error, whatever it is.
+
+        `message` is its own text, or its type where it has none; of a group also those of its first members.
+        """
         name = type(error).__name__
-        return cls(readable(name), readable(_text(error) or name), readable(_traceback(error)))
+        return cls(readable(name), readable(_told(error)), readable(_traceback(error)))
 
 
-def readable(text: str) -> str:
-    """The text as a protobuf string can carry it: without lone surrogates, and without its middle where it is long."""
+def readable(text: str, most: int = MAX_BYTES) -> str:
+    """The text as a protobuf string can carry it: without lone surrogates, and without its middle where it is long.
+
+    Args:
+        text: whatever it is.
+        most: bytes that are kept; of a text that is too long three quarters are of its beginning.
+    """
     # Not its own `encode`: a subclass of str may have any.
     data = str.encode(text, "utf-8", "backslashreplace")
-    if len(data) <= MAX_BYTES:
+    if len(data) <= most:
         return data.decode()
-    gap = f" [... of {len(data)} bytes ...] "
-    tail = MAX_BYTES - _HEAD - len(gap)
-    return data[:_HEAD].decode(errors="ignore") + gap + data[-tail:].decode(errors="ignore")
+    gap, head = f" [... of {len(data)} bytes ...] ", 3 * most // 4
+    tail = most - head - len(gap)
+    return data[:head].decode(errors="ignore") + gap + data[-tail:].decode(errors="ignore")
+
+
+def _told(error: BaseException) -> str:
+    text = _text(error) or type(error).__name__
+    if not isinstance(error, BaseExceptionGroup):
+        return text
+    members = list(islice(_members(cast("BaseExceptionGroup[BaseException]", error)), MOST_MEMBERS + 1))
+    more = ["..."] if len(members) > MOST_MEMBERS else []
+    return f"{text}: {'; '.join([*map(_in_short, members[:MOST_MEMBERS]), *more])}"
+
+
+def _in_short(member: BaseException) -> str:
+    name, text = type(member).__name__, readable(_text(member), MAX_BYTES // 16)
+    return f"{name}: {text}" if text else name
+
+
+def _members(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """What is in the group, and in the groups in it, however deep."""
+    waiting: list[BaseException] = [group]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(reversed(cast("BaseExceptionGroup[BaseException]", one).exceptions))
+        else:
+            yield one
 
 
 def _text(error: BaseException) -> str:

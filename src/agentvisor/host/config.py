@@ -10,6 +10,7 @@ from agentvisor.host.config_complaints import complaints
 from agentvisor.host.config_encryption import looked_up
 from agentvisor.host.config_error import ConfigError
 from agentvisor.host.config_http import HttpConfig
+from agentvisor.host.config_langgraph import env_file
 from agentvisor.host.config_origin import Origin
 from agentvisor.host.config_sources import Value, from_environment, from_file, from_options
 from agentvisor.host.config_tree import AgentConfig, Config, TemporalConfig
@@ -19,6 +20,7 @@ __all__ = [
     "AgentConfig",
     "Config",
     "ConfigError",
+    "files_read",
     "find_config_file",
     "http_in_force",
     "load_config",
@@ -58,7 +60,7 @@ def load_with_origins(
     file = find_config_file(place) if place.is_dir() else place
     base = (file.parent if file else place).resolve()
     values = [
-        *(from_file(file) if file else ()),
+        *(from_file(file, environ) if file else ()),
         *from_environment(environ),
         *from_options(overrides or {}),
     ]
@@ -86,7 +88,7 @@ def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
     """
     file = find_config_file(folder)
     # A langgraph.json says nothing of HTTP.
-    stated = from_file(file) if file is not None and file.suffix != ".json" else ()
+    stated = from_file(file, environ) if file is not None and file.suffix != ".json" else ()
     tree: dict[str, object] = {"http": {}}
     origins: dict[str, Origin] = {}
     for value in (*stated, *from_environment(environ)):
@@ -102,6 +104,14 @@ def http_in_force(folder: Path, *, environ: Mapping[str, str]) -> HttpConfig:
 def find_config_file(folder: Path) -> Path | None:
     """The configuration file of a folder, if it has one."""
     return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
+
+
+def files_read(folder: Path) -> list[Path]:
+    """Files that a host in this folder reads when it starts, or would if they were there; never again after it."""
+    files = [folder / name for name in FILE_NAMES]
+    file = find_config_file(folder)
+    named = env_file(file) if file is not None and file.suffix == ".json" else None
+    return [*files, named] if named is not None else files
 
 
 def _put(tree: dict[str, object], value: Value) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -13,15 +14,26 @@ from agentvisor.host.config_error import ConfigError
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.config")
 
 _USED = frozenset({"$schema", "dependencies", "env", "graphs", "store"})
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.]*)\s*=(?P<value>.*)")
-_QUOTED = re.compile(r"""\s*(?:'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)")\s*(?:\#.*)?""")
-_COMMENT = re.compile(r"\s+#.*")
+_BETWEEN = re.compile(r"(?:\s+|#[^\r\n]*)*")
+_ASSIGNMENT = re.compile(
+    r"""
+    (?:export[^\S\r\n]+)? (?P<name>[A-Za-z_][\w.-]*) [^\S\r\n]* = [^\S\r\n]*
+    (?: '(?P<single>(?:[^'\\]|\\.)*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>(?!['"])[^\r\n]*) )
+    [^\S\r\n]* (?:\#[^\r\n]*)? (?=[\r\n]|\Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT = re.compile(r"(?:^|\s+)#.*")
+_NAMED = re.compile(r"\$\{(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?\}")
 _LONGEST_TTL = 5_000_000
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def read_langgraph_json(path: Path) -> dict[str, object]:
-    """The agents of a langgraph.json, in the form of our own file; keys we have no use for are logged and ignored."""
+def read_langgraph_json(path: Path, environ: Mapping[str, str]) -> dict[str, object]:
+    """The agents of a langgraph.json, in the form of our own file; keys we have no use for are logged and ignored.
+
+    `environ`: the host's, from which a file of variables may take some by name.
+    """
     project = _table(_json(path), "the file", path)
     if ignored := sorted(project.keys() - _USED):
         log.info("langgraph_keys_ignored", file=str(path), keys=ignored)
@@ -30,13 +42,19 @@ def read_langgraph_json(path: Path) -> dict[str, object]:
         raise ConfigError(f'{path}: graphs names no graph: write {{"graphs": {{"agent": "./agent.py:graph"}}}}')
     shared = {
         "framework": "langgraph",
-        "env": _environment(project.get("env", {}), path),
+        "env": _environment(project.get("env", {}), path, environ),
         "python_path": _folders(project.get("dependencies", []), path),
     }
     return {
         "agents": {name: {"entrypoint": _entrypoint(name, graph, path), **shared} for name, graph in graphs.items()},
         **_store(project.get("store"), path),
     }
+
+
+def env_file(path: Path) -> Path | None:
+    """The file of variables that a langgraph.json names."""
+    named = _table(_json(path), "the file", path).get("env")
+    return path.parent / named if isinstance(named, str) else None
 
 
 def _store(given: object, path: Path) -> dict[str, object]:
@@ -59,9 +77,18 @@ def _store(given: object, path: Path) -> dict[str, object]:
 
 def _json(path: Path) -> object:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        return json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}", file=str(path)) from error
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")  # editors of Windows begin a file with a mark
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}", file=str(file)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no text in UTF-8: save it as one ({error})", file=str(file)) from error
 
 
 def _table(value: object, what: str, path: Path) -> Mapping[str, object]:
@@ -77,7 +104,7 @@ def _entrypoint(name: str, graph: object, path: Path) -> str:
     return target
 
 
-def _environment(env: object, path: Path) -> dict[str, str]:
+def _environment(env: object, path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(env, str):
         return {name: str(value) for name, value in _table(env, "env", path).items()}
     file = path.parent / env
@@ -85,7 +112,7 @@ def _environment(env: object, path: Path) -> dict[str, str]:
         # Templates name a .env that is not checked in; their agents often run without it.
         log.warning("env_file_missing", file=str(file))
         return {}
-    return parse_env_file(file.read_text(encoding="utf-8"), str(file))
+    return parse_env_file(_text(file), str(file), environ)
 
 
 def _folders(dependencies: object, path: Path) -> list[str]:
@@ -102,28 +129,39 @@ def _folders(dependencies: object, path: Path) -> list[str]:
     return list(unique)
 
 
-def parse_env_file(text: str, name: str) -> dict[str, str]:
-    """NAME=value lines with comments, `export`, and quotes, as dotenv files have them; values are not expanded.
+def parse_env_file(text: str, name: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """NAME=value lines with comments, `export`, and quotes, between which a value may have several lines.
+
+    As LangGraph's server has them (python-dotenv): ${NAME} and ${NAME:-else} in a value stand for what the file has
+    said by then, or the environment; of a name that is nowhere, for nothing.
 
     Raises:
         ConfigError: a line is none of these; names the file and the line.
     """
     values: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        assignment = _ASSIGNMENT.fullmatch(line)
-        value = _unquoted(assignment["value"]) if assignment else None
-        if assignment is None or value is None:
-            raise ConfigError(f"{name}, line {number}: not NAME=value", file=name)
-        values[assignment["name"]] = value
+    known = ChainMap(values, dict(environ))
+    at = _after_blanks(text, 0)
+    while at < len(text):
+        assignment = _ASSIGNMENT.match(text, at)
+        if assignment is None:
+            line = text.count("\n", 0, at) + 1
+            raise ConfigError(f"{name}, line {line}: not NAME=value, or a quote without its other one", file=name)
+        values[assignment["name"]] = _NAMED.sub(
+            lambda found: known.get(found["name"], found["default"] or ""), _unquoted(assignment)
+        )
+        at = _after_blanks(text, assignment.end())
     return values
 
 
-def _unquoted(text: str) -> str | None:
-    quoted = _QUOTED.fullmatch(text)
-    if quoted is None:
-        return None if text.strip().startswith(("'", '"')) else _COMMENT.sub("", text).strip()
-    if quoted["single"] is not None:
-        return quoted["single"]
-    return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted["double"])
+def _after_blanks(text: str, at: int) -> int:
+    blanks = _BETWEEN.match(text, at)
+    return at if blanks is None else blanks.end()
+
+
+def _unquoted(assignment: re.Match[str]) -> str:
+    if assignment["bare"] is not None:
+        return _COMMENT.sub("", assignment["bare"]).strip()
+    if assignment["single"] is not None:
+        return re.sub(r"\\([\\'])", r"\1", assignment["single"])
+    # Of other letters the backslash stays: of C:\\dir, of a regular expression.
+    return re.sub(r"""\\([\\'"abfnrtv])""", lambda escape: _ESCAPES.get(escape[1], escape[1]), assignment["double"])

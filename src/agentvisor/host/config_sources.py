@@ -26,11 +26,11 @@ class Value:
     origin: Origin
 
 
-def from_file(file: Path) -> Iterator[Value]:
-    """What an agentvisor.yaml says, or what a langgraph.json means."""
+def from_file(file: Path, environ: Mapping[str, str]) -> Iterator[Value]:
+    """What an agentvisor.yaml says, or what a langgraph.json means in this environment."""
     lines: Lines = {}
     if file.suffix == ".json":
-        content: object = read_langgraph_json(file)
+        content: object = read_langgraph_json(file, environ)
     else:
         content, lines = read_yaml(file)
     if content is not None:

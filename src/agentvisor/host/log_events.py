@@ -25,7 +25,7 @@ _EVENTS = {
     "prewarm_failed": LogEvent("warning", "No warm process for `agent`: its first run will say why, or start its own."),
     "agents_reloaded": LogEvent("info", "`agentvisor dev` saw `files` change: new runs have the new code."),
     "configuration_changed": LogEvent(
-        "warning", "`agentvisor dev` saw the configuration change, and has to be restarted."
+        "warning", "`agentvisor dev` saw the configuration change, or its env file, and has to be restarted."
     ),
     "langgraph_keys_ignored": LogEvent("info", "Keys of langgraph.json that mean nothing here."),
     "store_index_ignored": LogEvent("warning", "langgraph.json asks for an index of the store, and there is none."),

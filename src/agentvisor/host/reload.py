@@ -9,7 +9,7 @@ import structlog
 from watchfiles import Change, DefaultFilter
 from watchfiles import awatch as watch  # pyright: ignore[reportUnknownVariableType] - an annotation of its own
 
-from agentvisor.host.config import FILE_NAMES, Config
+from agentvisor.host.config import Config, files_read
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.reload")
 
@@ -30,9 +30,10 @@ async def reload_on_change(config: Config, changed: Callable[[], None]) -> None:
     """Call `changed` after the agents' files have changed, until cancelled."""
     folders = {config.base_dir, *(folder for agent in config.agents.values() for folder in agent.python_path)}
     present = [folder for folder in folders if folder.is_dir()]
+    read_once = {str(file) for file in files_read(config.base_dir)}
     async for changes in watch(*present, watch_filter=_AgentFiles(config.dev.data_dir), step=100):
         files = {path for _, path in changes}
-        configured = files & {str(config.base_dir / name) for name in FILE_NAMES}
+        configured = files & read_once
         if configured:
             log.warning("configuration_changed", files=sorted(configured), hint="restart agentvisor dev to use it")
         log.info("agents_reloaded", files=sorted(files)[:5])

@@ -28,6 +28,11 @@ _BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _STEADY_SECONDS = 30.0
 _LOG_BYTES = 8 * 1024 * 1024
 _LOG_TAIL_LINES = 15
+LONGEST_PAUSE = ("history.workflowTaskRetryMaxInterval", "20s")
+"""What Temporal adds at most to the time of a workflow task that failed again and again; its own default is 10 minutes.
+
+A thread fails so while its key is wrong here, or while it waits for a newer host; nothing ends a pause that has begun.
+"""
 _ENVIRONMENT = ("HOME", "LANG", "PATH", "TMPDIR", "TZ", "USER")
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.temporal")
@@ -179,6 +184,7 @@ class EmbeddedTemporal:
             # Every commit is synced to the disk, as by default, but once instead of twice: measured, a heartbeat takes
             # 1.4 ms instead of 2.0, a signal 1.9 instead of 3.2.
             *("--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=full"),
+            *("--dynamic-config-value", f'{LONGEST_PAUSE[0]}="{LONGEST_PAUSE[1]}"'),
         ]
 
     async def _stop(self) -> None:

@@ -143,6 +143,11 @@ class Threads:
         info = (await self._reader.describe(thread_id)).workflow_execution_info
         return f"{info.execution.run_id}:{info.history_length}"
 
+    async def began_ms(self, thread_id: ThreadId) -> int:
+        """When its current execution began. As of `version`, whose it is is not known here."""
+        info = (await self._reader.describe(thread_id)).workflow_execution_info
+        return info.start_time.ToMilliseconds()
+
     async def read(
         self,
         thread_id: ThreadId,

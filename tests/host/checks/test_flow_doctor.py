@@ -91,6 +91,7 @@ async def test_a_host_that_could_start_is_told_so(project: Path, temporal: str) 
     assert "differ by less than" in seen["clock"]
     assert seen["agents"] == "desk: loaded in a guest"
     # Nothing of it stays.
+    assert not (project / ".agentvisor").exists()
     client = await connect(temporal, "default")
 
     async def nothing_left() -> bool:

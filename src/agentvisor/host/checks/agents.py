@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from agentvisor.core.errors import AgentVisorError, InvalidInput
 from agentvisor.host.checks.finding import Finding, failed, ok, warning
@@ -22,7 +24,7 @@ async def check_agents(config: Config) -> AsyncIterator[Finding]:
         )
         return
     loaded: list[str] = []
-    async with Guests(config) as guests:
+    async with _as_it_was(config.dev.data_dir / "guests"), Guests(config) as guests:
         descriptions = Descriptions(guests, config)
         try:
             for name in config.agents:
@@ -38,6 +40,18 @@ async def check_agents(config: Config) -> AsyncIterator[Finding]:
             await descriptions.stop()
     if loaded:
         yield ok(NAME, f"{', '.join(loaded)}: loaded in a guest")
+
+
+@asynccontextmanager
+async def _as_it_was(folder: Path) -> AsyncGenerator[None]:
+    """Guests make their folder, and those above it: of them, what was not there and is empty is taken away again."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for one in missing:
+                one.rmdir()
 
 
 def _advice(name: str) -> str:

@@ -68,12 +68,12 @@ class ObjectCipher:
 
     def opened(self, path: str, head: bytes, pieces: bytes, first: int, size: int) -> bytes:
         """The plain bytes of pieces, of an object of so many plain bytes in all. `Sealed`, `Corrupt`."""
-        if len(head) != HEAD or not head.startswith(_MAGIC):
+        key_id = key_named(head)
+        if key_id is None:
             raise Refused.DAMAGED.corrupt(f"object {path} is damaged: it does not begin as an encrypted one")
-        long = head[4]
         at = 5 + _ID
-        key_id, check, salt = head[5 : 5 + long], head[at : at + _CHECK], head[at + _CHECK : at + _CHECK + _SALT]
-        key = self._keyring.find(key_id.decode(errors="replace"), check, f"object {path}")
+        check, salt = head[at : at + _CHECK], head[at + _CHECK : at + _CHECK + _SALT]
+        key = self._keyring.find(key_id, check, f"object {path}")
         cipher, last = AESGCM(key.derived(self._purpose(path), salt=salt)), _last(size)
         plain: list[bytes] = []
         for number, begin in enumerate(range(0, max(1, len(pieces)), _STORED), first):
@@ -88,6 +88,13 @@ class ObjectCipher:
 
     def _purpose(self, path: str) -> bytes:
         return _PURPOSE + self._namespace.encode() + b"\0" + path.encode()
+
+
+def key_named(head: bytes) -> str | None:
+    """The id of the key that an object says it was encrypted with; None where it does not begin as an encrypted one."""
+    if len(head) != HEAD or not head.startswith(_MAGIC):
+        return None
+    return head[5 : 5 + head[4]].decode(errors="replace")
 
 
 def span(start: int, length: int, size: int) -> Span:

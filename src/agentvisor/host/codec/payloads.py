@@ -138,12 +138,19 @@ def named_place(payload: Payload) -> Place:
     return Place.decoded(payload.metadata.get(_PLACE, b""))
 
 
+def key_of(payload: Payload) -> str | None:
+    """The id of the key that a payload says it was encrypted with; None where it is not encrypted."""
+    if payload.metadata.get("encoding") != ENCODING:
+        return None
+    return payload.metadata.get(_KEY_ID, b"")[:_ID_SHOWN].decode(errors="replace")
+
+
 def opened(payload: Payload, keyring: Keyring, place: Place) -> Payload:
     """The payload that was encrypted for this place. `Sealed`, `Corrupt`."""
     says = named_place(payload)
     if says != place:
         raise Refused.MOVED.corrupt(f"{place} holds a payload that was written for {says}: somebody has moved it")
-    key_id = payload.metadata.get(_KEY_ID, b"")[:_ID_SHOWN].decode(errors="replace")
+    key_id = key_of(payload) or ""
     try:
         check = bytes.fromhex(payload.metadata.get(_CHECK, b"").decode(errors="replace"))
     except ValueError:

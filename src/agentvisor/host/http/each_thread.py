@@ -8,12 +8,14 @@ from typing import TypeVar
 
 import structlog
 
-from agentvisor.core.errors import AgentVisorError, Corrupt, IncompatibleState, Internal, NotFound, Unavailable
+from agentvisor.core.errors import AgentVisorError, Corrupt, IncompatibleState, Internal, NotFound, Sealed, Unavailable
 from agentvisor.core.ids import ThreadId
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.http")
 
-Unreadable = (Unavailable, Internal, Corrupt, IncompatibleState)
+OF_ONE = (Sealed, Corrupt, IncompatibleState)
+"""Matters of each thread, also where all of a list have them."""
+UNREADABLE = (*OF_ONE, Unavailable, Internal)
 
 _Read = TypeVar("_Read")
 
@@ -23,8 +25,8 @@ async def each_thread(
 ) -> list[_Read | AgentVisorError | None]:
     """What was read of each, in their order; None: it was deleted since it was listed.
 
-    An error stands for a thread that cannot be read, such as one whose workflow task fails; that is logged. Where that
-    holds for all of them it is raised: then it is no matter of one thread.
+    An error stands for a thread that cannot be read, such as one whose workflow task fails; that is logged. Where none
+    can be had it is raised, unless each has a key that is not here, or is damaged.
     """
     gate = asyncio.Semaphore(at_a_time)
 
@@ -34,13 +36,14 @@ async def each_thread(
                 return await read(thread_id)
             except NotFound:
                 return None
-            except Unreadable as error:
+            except UNREADABLE as error:
                 return error
 
     found = await asyncio.gather(*map(one, named))
     failed = {at: each for at, each in enumerate(found) if isinstance(each, AgentVisorError)}
-    if failed and all(each is None or at in failed for at, each in enumerate(found)):
-        raise next(iter(failed.values()))
+    others = [each for each in failed.values() if not isinstance(each, OF_ONE)]
+    if others and all(each is None or at in failed for at, each in enumerate(found)):
+        raise others[0]
     for at, error in failed.items():
         log.warning("thread_not_readable", thread=named[at], error=error.message)
     return found

@@ -102,7 +102,9 @@ class Thread(Reply):
     config: JsonObject = Field(description="Empty: the config is a run's.")
     values: JsonValue = Field(description="Those of its state; of a plain agent, what it returned last.")
     interrupts: dict[str, list[Asked]] = Field(description="What waits for an answer, by the id of its task.")
-    error: RunError | None = Field(description="Why the status is `error`.")
+    error: RunError | None = Field(
+        description="Why the status is `error`; in a list, also why this host cannot read it (`Sealed`, `Corrupt`)."
+    )
     ttl: Lifetime | None = Field(default=None, description="With `include=ttl`.")
     extracted: JsonObject | None = Field(
         default=None, description="Of a search with `extract`: what stands at its paths."

@@ -6,12 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
-from agentvisor.core.errors import AgentVisorError
 from agentvisor.core.expiry import expires_at_ms
-from agentvisor.core.ids import ThreadId
 from agentvisor.core.runs import Attempt, Multitask, Run, RunStatus
 from agentvisor.core.thread import Thread
-from agentvisor.core.thread_status import ThreadStatus
 from agentvisor.host.http.agents import assistant_id
 from agentvisor.host.http.times import iso
 from agentvisor.host.render import shown_metadata
@@ -39,22 +36,6 @@ def thread_json(thread: Thread, values: Json, interrupts: Mapping[str, Json]) ->
         "values": values,
         "interrupts": dict(interrupts),
         "error": thread_error(thread),
-    }
-
-
-def unreadable_json(thread_id: ThreadId, error: AgentVisorError) -> dict[str, Json]:
-    """A Thread of which no more is known than that it cannot be read now."""
-    return {
-        "thread_id": thread_id,
-        "created_at": None,
-        "updated_at": None,
-        "state_updated_at": None,
-        "metadata": {},
-        "status": ThreadStatus.ERROR.value,
-        "config": {},
-        "values": None,
-        "interrupts": {},
-        "error": {"error": type(error).__name__, "message": error.message},
     }
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from agentvisor.core.errors import AgentVisorError, InvalidInput
+from agentvisor.core.errors import AgentVisorError, InvalidInput, NotFound
 from agentvisor.core.ids import ThreadId
 from agentvisor.core.ids import thread_id as checked
 from agentvisor.host.external.storage import Patience
@@ -14,7 +15,7 @@ from agentvisor.host.http.containing import contains
 from agentvisor.host.http.each_thread import each_thread
 from agentvisor.host.http.reading import thread_shown
 from agentvisor.host.http.services import Services
-from agentvisor.host.http.shapes import unreadable_json
+from agentvisor.host.http.unreadable import unreadable_shown
 from agentvisor.host.render_typed import Json
 from agentvisor.protocol.reads import metadata_term
 
@@ -92,7 +93,7 @@ async def page(services: Services, body: ThreadSearch, fields: Collection[str]) 
         return Page(found[body.offset : end], len(found) > end)
     if asked.is_indexed:
         ids = await _ids(services, body, asked, limit=body.limit + 1, offset=body.offset)
-        return Page(await _shown(services, ids[: body.limit], fields), len(ids) > body.limit)
+        return Page(await _shown(services, ids[: body.limit], fields, body.status), len(ids) > body.limit)
     found = await _looked_at(services, body, asked, fields, enough=end + 1)
     return Page(found[body.offset : end], len(found) > end)
 
@@ -110,7 +111,7 @@ async def _looked_at(
         if start >= MOST_LOOKED_AT:
             break
         some = ids[start : min(start + _STRIDE, MOST_LOOKED_AT)]
-        found += [one for one in await _shown(services, some, needed) if asked.met_by(one)]
+        found += [one for one in await _shown(services, some, needed, body.status) if asked.met_by(one)]
         if enough is not None and len(found) >= enough:
             return found
     if len(ids) > MOST_LOOKED_AT:
@@ -134,8 +135,10 @@ async def _ids(services: Services, body: ThreadFilter, asked: Sought, *, limit: 
     return await search(metadata=asked.indexed, status=body.status, ids=ids, limit=limit, offset=offset)
 
 
-async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection[str]) -> list[dict[str, Json]]:
-    """The threads of these ids; one that was deleted meanwhile is left out, one that cannot be read says so.
+async def _shown(
+    services: Services, ids: Sequence[ThreadId], fields: Collection[str], status: str | None
+) -> list[dict[str, Json]]:
+    """The threads of these ids; one that was deleted meanwhile is left out, one that cannot be read here says so.
 
     A store that is down must not make threads impossible to find: values that are there are marked instead.
     """
@@ -144,9 +147,11 @@ async def _shown(services: Services, ids: Sequence[ThreadId], fields: Collection
     async def read(named: ThreadId) -> dict[str, Json]:
         return await thread_shown(services, named, with_values=with_values, patience=patience)
 
-    found = zip(ids, await each_thread(ids, read, _AT_A_TIME), strict=True)
-    return [
-        unreadable_json(named, each) if isinstance(each, AgentVisorError) else each
-        for named, each in found
-        if each is not None
-    ]
+    shown = list[dict[str, Json]]()
+    for named, found in zip(ids, await each_thread(ids, read, _AT_A_TIME), strict=True):
+        with suppress(NotFound):
+            if isinstance(found, AgentVisorError):
+                shown.append(await unreadable_shown(services, named, found, status))
+            elif found is not None:
+                shown.append(found)
+    return shown
