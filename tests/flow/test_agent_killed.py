@@ -33,6 +33,17 @@ def test_a_finished_task_is_not_run_again_after_its_sibling_was_killed(
     assert thread.status() == "interrupted"
 
 
+def test_a_graph_that_a_function_calls_with_its_run_goes_on_where_it_was(warm_victims: Project) -> None:
+    thread = VictimThread(warm_victims, warm_victims.hosts[0])
+    run = thread.call("tools:called", {"wanted": 3, "gates": [2]})
+    kill(thread.until_it("began 2"))
+    thread.until_it("began 2", 2)
+    thread.tell("gate 2")
+    assert thread.ended(run)["status"] == "success"
+    assert thread.client.runs.join(thread.id, run)["done"] == [1, 2, 3]  # type: ignore[index]
+    assert (thread.did()["began 1"], thread.did()["began 3"]) == (1, 1)
+
+
 @warm_by_default
 def test_a_run_survives_as_many_kills_as_the_budget_allows(victims: Project) -> None:
     thread = VictimThread(victims, victims.hosts[0])

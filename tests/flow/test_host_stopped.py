@@ -87,6 +87,20 @@ def test_a_tool_of_five_seconds_runs_once_though_its_host_is_told_to_stop_in_the
         each_once(thread.did(), 3)
 
 
+def test_a_run_stops_at_its_breakpoint_though_it_is_given_to_another_host_there(zygote_project: Project) -> None:
+    with deployment(zygote_project) as hosts:
+        thread = hosts.thread()
+        run = thread.graph("tools", {"wanted": 3, "gates": [1]}, interrupt_after=["tool"])
+        victim = hosts.host_of(thread.until_it("began 1"))
+        hosts.stop(victim, thread)
+        until(lambda: "host_stopping" in victim.log.read_text())
+        thread.tell("gate 1")
+        ended = thread.ended(run)
+        assert (ended["status"], endings(ended)) == ("success", ["host_stopped", "paused"])
+        each_once(thread.did(), 1)
+        assert (thread.status(), thread.client.threads.get_state(thread.id)["next"]) == ("interrupted", ["tool"])
+
+
 @pytest.mark.parametrize("durability", ["async", pytest.param("exit", marks=pytest.mark.slow)])
 def test_a_run_that_does_not_wait_for_its_checkpoints_makes_way_between_two_steps(
     zygote_project: Project, durability: str

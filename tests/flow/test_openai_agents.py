@@ -11,6 +11,8 @@ import pytest
 from tests.flow.conftest import SDK_AGENTS, Project
 from tests.flow.desks import Desk
 
+from agentvisor import interrupts
+
 pytest.importorskip("agents.run_state", reason="the OpenAI Agents SDK is not installed")
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
@@ -26,9 +28,10 @@ def project(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generato
 
 
 @pytest.fixture
-def desk(project: Project) -> Desk:
+def desk(project: Project, monkeypatch: pytest.MonkeyPatch) -> Desk:
     project.forget()
     desk = Desk(project, project.hosts[0])
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
     desk.agent = "openai_agents"
     return desk
 
@@ -106,6 +109,13 @@ def test_new_input_beside_a_call_that_waits_is_refused_unless_that_is_given_up(d
     assert (desk.waits(), desk.status(), desk.did()["paid 1"]) == ([], "idle", 0)
     items = desk.values()["items"]
     assert "given up" in next(one["output"] for one in items if one.get("type") == "function_call_output")
+
+
+def test_what_was_given_up_does_not_come_back_where_the_next_run_has_no_input(desk: Desk) -> None:
+    reply(desk, input="pay")
+    interrupts.abandon(desk.id)
+    assert "given up" in str(reply(desk, input=None))
+    assert (desk.waits(), desk.status(), desk.did()["paid 1"]) == ([], "idle", 0)
 
 
 def test_of_calls_made_together_the_finished_one_is_not_made_again_after_a_kill(desk: Desk) -> None:

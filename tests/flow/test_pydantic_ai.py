@@ -9,6 +9,8 @@ import pytest
 from tests.flow.conftest import Project
 from tests.flow.desks import Desk
 
+from agentvisor import interrupts
+
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(300)]
 
 
@@ -23,8 +25,9 @@ def project(tmp_path_factory: pytest.TempPathFactory, temporal: str) -> Generato
 
 
 @pytest.fixture
-def desk(project: Project) -> Desk:
+def desk(project: Project, monkeypatch: pytest.MonkeyPatch) -> Desk:
     desk = Desk(project, project.hosts[0])
+    monkeypatch.setenv("AGENTVISOR_ENDPOINT", desk.host.url)
     desk.agent = "contract"
     return desk
 
@@ -44,6 +47,14 @@ def test_new_input_beside_a_deferred_call_is_refused_unless_that_is_given_up(des
     assert (desk.waits(), desk.status()) == ([], "idle")
     # What was given up does not come back, though a later run brings no input.
     assert desk.ended(desk.begin(input=None))["status"] == "error"
+
+
+def test_what_was_given_up_does_not_come_back_where_the_next_run_has_no_input(desk: Desk) -> None:
+    desk.agent = "approves"
+    reply(desk, input="pay")
+    interrupts.abandon(desk.id)
+    assert reply(desk, input=None).startswith("told ")
+    assert (desk.waits(), desk.status(), desk.did()["paid 1"]) == ([], "idle", 0)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+import agentvisor
 from agents import signs
 from agents.effects import effect
+from agentvisor.langgraph import AgentVisorCheckpointer
 
 
 class State(TypedDict, total=False):
@@ -48,6 +50,12 @@ builder.add_conditional_edges("tool", more, ["tool", END])
 inner = builder.compile()
 forgetful = builder.compile(checkpointer=False)
 graph = inner.with_config(recursion_limit=1000)
+
+
+def called(given: State) -> Any:
+    """A plain agent that calls a graph, and says of which run: LangGraph comes back to that where it was."""
+    keeping = builder.compile(checkpointer=AgentVisorCheckpointer())
+    return keeping.invoke(given, {"metadata": {"run_id": agentvisor.current_run().run_id}})
 
 
 def calls_one_that_keeps_nothing(state: State) -> State:

@@ -16,6 +16,7 @@ from openai.types.responses import ResponseFunctionToolCall
 from agents import Agent, RunConfig, Runner, ToolOutputImage, function_tool, handoff
 from agentvisor.core.errors import IncompatibleState, InvalidInput
 from agentvisor.guest.runners.openai_agents_kept import KEY, LOST, Kept, kept_from, result_of, stored
+from agentvisor.guest.runners.openai_agents_questions import check_approvals
 from agentvisor.guest.runners.openai_agents_turn import Hooks, Stopped, Turn, reachable, recorded
 from agentvisor.guest.telling import told_framework
 from agentvisor.testing import call
@@ -72,6 +73,17 @@ def test_calls_that_are_left_behind_have_a_result_each() -> None:
 def test_a_reply_with_calls_of_another_kind_is_left_out_and_those_of_the_provider_are_not_such() -> None:
     assert Kept(items=["said"], response=[CALL, {"type": "shell_call", "call_id": "s"}]).closed() == ["said"]
     assert len(Kept(items=["said"], response=[{"type": "web_search_call", "id": "w"}]).closed()) == 2
+
+
+@pytest.mark.parametrize("answer", [True, False, {"approved": True}, {"approved": False, "message": "no"}])
+def test_an_approval_is_taken(answer: Any) -> None:
+    check_approvals(Kept(waiting={"c": {"kind": "confirmation"}}), {"c": answer})
+
+
+@pytest.mark.parametrize("answer", [1, {"approved": "yes"}, {"approved": True, "args": {"amount": 2}}])
+def test_an_approval_that_says_what_is_not_understood_is_none(answer: Any) -> None:
+    with pytest.raises(InvalidInput, match="is no approval"):
+        check_approvals(Kept(waiting={"c": {"kind": "confirmation"}}), {"c": answer})
 
 
 def test_the_place_of_what_cannot_be_stored_is_named() -> None:

@@ -16,7 +16,7 @@ from agentvisor import checkpoint
 from agentvisor.client import waiting
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import IncompatibleState, InvalidInput
-from agentvisor.guest import plain_json
+from agentvisor.guest import chat_input, plain_json
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.openai_agents_events import MODES, STREAMED, told
@@ -97,7 +97,8 @@ class _Run:
             elif given is not None:
                 kept = Kept(run=run_id, agent=kept.agent, items=[*kept.closed(), *_said(given)])
             elif kept.items and not kept.ended:
-                kept = replace(kept, run=run_id)
+                goes_on = not waiting.abandons(task)
+                kept = replace(kept, run=run_id) if goes_on else Kept(run_id, kept.agent, kept.closed())
             else:
                 raise InvalidInput("the run has no input, and the thread nothing to go on with", field="input")
             await self._save(kept)
@@ -185,12 +186,11 @@ def _said(given: Json) -> list[Json]:
     match given:
         case str():
             return [{"role": "user", "content": given}]
-        case {"messages": [*_, dict() as last]} if isinstance(last.get("content"), str):
-            return [{"role": "user", "content": last["content"]}]
         case [_, *_] if all(isinstance(one, dict) and ("role" in one or "type" in one) for one in given):
             return given
-        case Mapping() | _:
-            return [{"role": "user", "content": json.dumps(given, ensure_ascii=False)}]
+        case _:
+            text = chat_input.said(given)
+            return [{"role": "user", "content": json.dumps(given, ensure_ascii=False) if text is None else text}]
 
 
 def _max_turns(config: bytes) -> int:

@@ -75,15 +75,17 @@ async def approved_state(agent: Agent[Any], kept: Kept, context: Json) -> AnySta
 
 def _decision(id_: str, answer: Json) -> tuple[bool, str | None]:
     match answer:
-        case True | {"approved": True}:
+        case bool():
+            return answer, None
+        case {"approved": True, **rest} if not rest:
             return True, None
-        case False | {"approved": False}:
-            why = answer.get("message") if isinstance(answer, dict) else None
-            return False, str(why) if why else None
+        case {"approved": False, **rest} if rest.keys() <= {"message"}:
+            return False, str(rest["message"]) if rest.get("message") else None
         case _:
+            # Also where it says more than is understood: what a person wants changed is not done unchanged.
             raise InvalidInput(
                 f'the answer to {id_} is no approval: give true, false, {{"approved": true}} or {{"approved": false, '
-                '"message"?: ...}',
+                '"message"?: ...}, and nothing else (the SDK approves calls as they are)',
                 field="command.resume",
             )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -29,7 +28,7 @@ from agentvisor import checkpoint
 from agentvisor.client import waiting
 from agentvisor.client.socketpair import Channel
 from agentvisor.core.errors import InvalidInput
-from agentvisor.guest import plain_json
+from agentvisor.guest import chat_input, plain_json
 from agentvisor.guest.cancellation import Cancellation
 from agentvisor.guest.events import Events
 from agentvisor.guest.runners.pydantic_ai_kept import KEY, Kept, kept_from
@@ -98,6 +97,8 @@ class _Run:
         given = cast("Json", json.loads(task.spec.input)) if task.spec.input else None
         if kept.run == run_id:
             return None  # another attempt: what the run brought is in
+        # It is in with the first request that holds it, so that no attempt says it twice.
+        prompt = None if given is None else _text_of(given)
         if answers:
             results_of({one: kept.waiting[one] for one in answers if one in kept.waiting}, answers)  # each is one
             kept = replace(kept, run=run_id, answers={**kept.answers, **answers}, ended=False)
@@ -105,6 +106,8 @@ class _Run:
             kept = Kept(run=kept.run, messages=kept.messages)
         elif kept.messages and not kept.ended:
             kept = replace(kept, run=run_id)
+            if waiting.abandons(task):
+                kept = replace(kept, messages=_stored(repair_messages(kept.conversation())), waiting={}, answers={})
         else:
             raise InvalidInput("the run has no input, and the thread nothing to go on with", field="input")
         self._kept = kept
@@ -112,8 +115,7 @@ class _Run:
             await self._save()
         if waiting.abandons(task):
             await asyncio.to_thread(waiting.report, self._channel, [], takes_input=False)
-        # It is in with the first request that holds it, so that no attempt says it twice.
-        return None if given is None else _text_of(given)
+        return prompt
 
     async def _steps(self, run: AnyRun, name: str) -> bool:
         """Step after step, each behind what came before it; whether it was stopped for the run to go on elsewhere."""
@@ -194,13 +196,10 @@ def _with_deferred(output_type: Any) -> Any:
 
 def _text_of(given: Json) -> str:
     """What the user says: a text, a chat's last message, or any JSON as its text."""
-    match given:
-        case str():
-            return given
-        case {"messages": [*_, dict() as last]} if isinstance(last.get("content"), str):
-            return str(last["content"])
-        case Mapping() | _:
-            return json.dumps(given, ensure_ascii=False)
+    if isinstance(given, str):
+        return given
+    text = chat_input.said(given)
+    return json.dumps(given, ensure_ascii=False) if text is None else text
 
 
 def _stored(messages: list[ModelMessage]) -> list[Json]:

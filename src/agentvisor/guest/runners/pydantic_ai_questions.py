@@ -36,15 +36,16 @@ def results_of(waiting: Mapping[str, Json], answers: Mapping[str, Json]) -> Defe
 
 def _approval(id_: str, answer: Json) -> ToolApproved | ToolDenied:
     match answer:
-        case True | {"approved": True}:
-            overrides = answer.get("args") if isinstance(answer, dict) else None
-            return ToolApproved(override_args=cast("dict[str, Any] | None", overrides))
-        case False | {"approved": False}:
-            why = answer.get("message") if isinstance(answer, dict) else None
-            return ToolDenied(str(why)) if why else ToolDenied()
+        case bool():
+            return ToolApproved() if answer else ToolDenied()
+        case {"approved": True, **rest} if rest.keys() <= {"args"} and isinstance(rest.get("args"), dict | None):
+            return ToolApproved(override_args=cast("dict[str, Any] | None", rest.get("args")))
+        case {"approved": False, **rest} if rest.keys() <= {"message"}:
+            return ToolDenied(str(rest["message"])) if rest.get("message") else ToolDenied()
         case _:
+            # Also where it says more than is understood: what a person wants changed is not done unchanged.
             raise InvalidInput(
-                f'the answer to {id_} is no approval: give true, false, {{"approved": true, "args"?: ...}} or '
-                '{"approved": false, "message"?: ...}',
+                f'the answer to {id_} is no approval: give true, false, {{"approved": true, "args"?: {{...}}}} or '
+                '{"approved": false, "message"?: ...}, and nothing else',
                 field="command.resume",
             )
