@@ -21,6 +21,8 @@ pytestmark = pytest.mark.flow
 
 # A compaction carries less than the door lets in, as after an operator lowered storage.max_state.
 KNOBS = Knobs(compact_events=60, compaction_bytes=40_000)
+NUMBERED = {"number": 0}
+"""Metadata that `make_compaction_due` changes: in a full thread it may not grow."""
 
 
 @pytest.fixture
@@ -46,6 +48,7 @@ async def writes_much(agent: ScriptedAgent) -> None:
 async def test_a_thread_that_cannot_fit_says_so_and_is_still_read_and_deleted(temporal: str, queue: str) -> None:
     thread_id, before = new_thread(), metrics.FAILED_THREADS.labels("state_too_large")._value.get()
     async with engine_host(temporal, queue, knobs=KNOBS, guests=ScriptedGuests(agent=writes_much)) as host:
+        await host.threads.create(thread_id, NUMBERED, exist_ok=False)
         run_id = await host.start_run(thread_id, "agent")
         await asyncio.wait_for(host.threads.wait_run(thread_id, run_id), 20)
         seen = await whole(host.threads, thread_id)
@@ -83,6 +86,7 @@ async def test_a_live_run_and_those_that_wait_end_with_that_error(temporal: str,
 
     guests = ScriptedGuests(agent=stays)
     async with engine_host(temporal, queue, knobs=KNOBS, guests=guests) as host:
+        await host.threads.create(thread_id, NUMBERED, exist_ok=False)
         live, waiting = [await host.start_run(thread_id, "agent") for _ in range(2)]
         await asyncio.wait_for(started.wait(), 20)
         await make_compaction_due(host.threads, thread_id, events=80)

@@ -54,6 +54,5 @@ async def until_compacted(threads: Threads, thread_id: ThreadId, times: int = 1)
 
 async def make_compaction_due(threads: Threads, thread_id: ThreadId, events: int = 40) -> None:
     """Fill the execution's history without touching the store."""
-    for _ in range(events // 4):
-        # A thread that is too full takes it, too.
-        await threads.update_metadata(thread_id, {})
+    for number in range(events // 4):
+        await threads.update_metadata(thread_id, {"number": number})

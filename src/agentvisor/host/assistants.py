@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from time import time
 from uuid import UUID, uuid4, uuid5
 
+import structlog
+
 from agentvisor.core.assistants import (
     Assistant,
     Patch,
@@ -23,6 +25,8 @@ from agentvisor.core.assistants import (
 from agentvisor.core.errors import Conflict, InvalidInput, NotFound, StateTooLarge, UnknownAgent, ValueTooLarge
 from agentvisor.core.shelf import Change, ChangeKind, ShelfName
 from agentvisor.host.shelves import Shelves
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("agentvisor.assistants")
 
 _CURRENT = "assistants"
 _VERSIONS = "assistant_versions"
@@ -183,15 +187,31 @@ class Assistants:
                 raise
             after = follows(before)
             # First: it says the same however often it is said. If the second is not reached, nothing has happened.
-            kept = Change(ChangeKind.SET, str(before.version), before.encoded())
             self._check_size(after)
-            await self._shelves.change(_versions(owner, before.assistant_id), [kept])
+            await self._keep(owner, before)
             try:
                 await self._store(owner, after, expected=revision)
             except Conflict:
                 continue  # somebody else was faster: on top of that
             return after
         raise Conflict(f"assistant {named} is changed by others all the time: try again", assistant_id=named[:80])
+
+    async def _keep(self, owner: str, version: Assistant) -> None:
+        """Keep it among the versions; where there is no room, the oldest of them go: it can be changed for ever."""
+        shelf = _versions(owner, version.assistant_id)
+        kept = Change(ChangeKind.SET, str(version.version), version.encoded())
+        gone: list[str] = []
+        while True:
+            try:
+                await self._shelves.change(shelf, [*(Change(ChangeKind.REMOVE, one) for one in gone), kept])
+                break
+            except StateTooLarge:
+                there = {item.key for item in (await self._shelves.read(shelf)).items} - {*gone, kept.key}
+                if not there:
+                    raise
+                gone += sorted(there, key=int)[: max(1, len(there) // 4)]
+        if gone:
+            log.warning("assistant_versions_dropped", assistant=version.assistant_id, versions=gone)
 
     async def delete(self, owner: str, named: str) -> None:
         """Delete one with its versions. One of the configuration becomes again what that says.

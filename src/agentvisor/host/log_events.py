@@ -101,6 +101,9 @@ _EVENTS = {
     # --- readers and callers ---
     "request": LogEvent("debug", "A request was answered: `route`, `status`, `ms`. At info with log.requests."),
     "request_failed": LogEvent("warning", "A request was answered with a status from 500 on."),
+    "assistant_versions_dropped": LogEvent(
+        "warning", "An assistant's versions had no more room (storage.max_state): the oldest, `versions`, are gone."
+    ),
     "thread_not_readable": LogEvent(
         "warning", "A thread of a list cannot be read: a search shows it with an `error`, other lists leave it out."
     ),

@@ -1,6 +1,7 @@
 """Assistants over HTTP, as LangGraph's client asks for them: versions, search, and what a run has of one."""
 
 import asyncio
+import secrets
 from typing import Any
 from uuid import uuid4
 
@@ -96,6 +97,18 @@ async def test_each_patch_makes_a_version_and_an_earlier_one_can_be_brought_back
     assert [each["version"] for each in await sdk.assistants.get_versions(given, limit=2, offset=1)] == [3, 2]
     assert [each["version"] for each in await sdk.assistants.get_versions(given, metadata={"k": 2})] == [3, 2]
     assert "no version 9" in await refused(sdk.assistants.set_latest(given, 9), 404)
+
+
+async def test_an_assistant_is_changed_however_often_and_its_oldest_versions_make_room(sdk: LangGraphClient) -> None:
+    given = (await sdk.assistants.create("plain"))["assistant_id"]
+    for number in range(10):
+        changed = await sdk.assistants.update(given, config={"tags": [f"{number}" + secrets.token_hex(120_000)]})
+    assert changed["version"] == 11
+    kept = [one["version"] for one in await sdk.assistants.get_versions(given, limit=100)]
+    assert kept[:4] == [11, 10, 9, 8]
+    assert 1 not in kept
+    assert (await sdk.assistants.set_latest(given, 9))["config"]["tags"][0].startswith("7")
+    await refused(sdk.assistants.set_latest(given, 1), 404)
 
 
 async def test_patches_at_the_same_time_are_versions_each_and_none_is_lost(sdk: LangGraphClient) -> None:
