@@ -75,19 +75,21 @@ def test_feedback_routes_a_flow_and_no_finished_method_is_called_again(desk: Des
     assert (thread.did()["began"], thread.did()["drafted"], thread.did()["sent"]) == (1, 2, 1)
 
 
-@pytest.mark.parametrize(
-    "agent, output",
-    [("Starts", {"heard": "fine"}), ("checks", {"raw": "It is checked.", "json_dict": None, "pydantic": None})],
-)
-def test_feedback_on_a_flow_that_a_method_or_a_tool_has_started_comes_to_it(
-    desk: Desk, agent: str, output: dict[str, object]
-) -> None:
+def test_feedback_on_a_flow_inside_of_another_is_said_of_the_draft_that_was_shown(desk: Desk) -> None:
     thread = DeskThread(desk)
-    thread.run_of(agent, {})
+    thread.run_of("Starts", {})
     (asked,) = thread.questions()
-    assert asked["value"] == {"message": "Good?", "output": "a draft"}
-    assert thread.answer(agent, "fine")["status"] == "success"
-    assert thread.values() == output
+    assert thread.answer("Starts", "fine")["status"] == "success"
+    assert thread.values() == {"said": "fine", "of": asked["value"]["output"], "drafts": 1}
+    assert (thread.did()["drafted"], thread.did()["told"]) == (1, 1)
+
+
+def test_feedback_on_a_flow_that_a_tool_has_started_comes_to_it(desk: Desk) -> None:
+    thread = DeskThread(desk)
+    thread.run_of("checks", {})
+    assert len(thread.questions()) == 1
+    assert thread.answer("checks", "fine")["status"] == "success"
+    assert thread.values()["raw"] == "It is checked."
     assert thread.did()["told"] == 1
 
 

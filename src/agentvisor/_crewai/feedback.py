@@ -61,7 +61,8 @@ class ThreadInput:
         """The answer; raises `Paused` where there is none yet."""
         at = self._ledger.numbered(f"{place.get()}ask")
         value: Json = {"message": message, "metadata": _shown(metadata)} if metadata else {"message": message}
-        told: dict[str, Json] = {"flow": type(flow).__name__, "method": place.get().partition("#")[0]}
+        call = place.get().rstrip("/").rpartition("/")[2]
+        told: dict[str, Json] = {"flow": type(flow).__name__, "method": call.partition("#")[0]}
         question = Waiting(self._ledger.question_id(at), value, "ask", told, {"type": "string"})
         return _text(self._ledger.answer(question))
 

@@ -55,11 +55,18 @@ class Ledger:
             self.progress.drafts.pop(at, None)
             self.store()
 
-    def finish_method(self, at: str, result: Json, state: Json) -> None:
-        """A method of the flow has returned, and left the state like this."""
+    def finish_method(self, at: str, result: Json, state: Json, state_at: str | None = None) -> None:
+        """A method of a flow has returned, and left the state like this; `state_at`: its place, of a flow inside."""
         with self._lock:
-            self.progress.methods[at] = result
-            self.progress.state = state
+            methods = self.progress.methods
+            for inside in [one for one in methods if one.startswith(f"{at}/")]:
+                # It is not called again, nor are they.
+                del methods[inside]
+            methods[at] = result
+            if state_at is None:
+                self.progress.state = state
+            else:
+                methods[state_at] = state
             self.store()
 
     def end(self, output: Json) -> None:

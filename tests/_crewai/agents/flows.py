@@ -1,6 +1,7 @@
 """Flows as users write them."""
 
 import threading
+from uuid import uuid4
 
 from crewai import Agent, Crew, Task
 from crewai.flow.async_feedback.types import HumanFeedbackPending
@@ -176,12 +177,13 @@ class Checked(Flow):
     @human_feedback(message="Good?")
     def draft(self):
         effect("drafted")
-        return "a draft"
+        self.state["drafts"] = 1
+        return f"draft {uuid4()}"
 
     @listen(draft)
     def told(self, feedback):
         effect("told")
-        return {"said": feedback.feedback}
+        return {"said": feedback.feedback, "of": feedback.output, "drafts": self.state["drafts"]}
 
 
 class Starts(Flow):
@@ -189,8 +191,7 @@ class Starts(Flow):
 
     @start()
     async def begin(self):
-        given = await Checked().kickoff_async()
-        return {"heard": given["said"]}
+        return dict(await Checked().kickoff_async())
 
 
 @tool

@@ -7,7 +7,7 @@ import pytest
 from google.adk.agents import Agent
 from google.adk.tools.agent_tool import AgentTool
 from tests._adk.thread_state_double import Died
-from tests.guest.runners.adk_agents import DID, ORDER, agent
+from tests.guest.runners.adk_agents import DID, ORDER, agent, pay
 from tests.guest.runners.adk_running import Thread
 
 from agentvisor.client import tool_scope
@@ -82,3 +82,28 @@ def test_nothing_is_kept_of_its_calls() -> None:
     assert thread.run("go") == ("completed", "a done")
     assert asyncio.run(thread.state.akeys("finished/", scope="adk")) == []
     assert Counter(DID)["model: inner done"] == 1
+
+
+def test_of_an_agent_that_is_a_node_the_rest_alone_is_done_beside_a_call_that_waits() -> None:
+    def made() -> Agent:
+        inner = agent("inner", [call("pay", note="1"), "inner done"], pay, mode="single_turn")
+        calls = [call("order", note="1"), call("inner", request="go")]
+        return agent("a", [calls, "a done"], ORDER, sub_agents=[inner])
+
+    def played(left: int | None) -> Thread:
+        DID.clear()
+        thread = Thread(made)
+        thread.state.left = left
+        assert thread.run("go") == ("paused", None), left
+        (asked,) = thread.channel.waiting
+        assert thread.run(answers={asked["id"]: "sent"}) == ("completed", "a done"), left
+        return thread
+
+    writes = played(None).state.writes
+    did = Counter(DID)
+    for left in range(writes):
+        played(left)
+        again = Counter(DID)
+        assert set(again) == set(did), left
+        # What was under way when it died: an answer of a model, or its two calls.
+        assert (again - did).total() <= 2, (left, DID)

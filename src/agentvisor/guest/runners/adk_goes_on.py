@@ -30,7 +30,7 @@ from agentvisor.guest.runners.adk_finished import Finished
 from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import KINDS
 from agentvisor.guest.runners.adk_sessions import RunSessions
-from agentvisor.guest.runners.adk_unfinished import CallsDone
+from agentvisor.guest.runners.adk_unfinished import CallsDone, is_inside
 
 
 class GoesOn(BasePlugin):
@@ -73,9 +73,9 @@ class GoesOn(BasePlugin):
         del llm_request
         if not self._sees(callback_context):
             return None
-        if self.only_calls:
-            raise CallsDone
         invocation = _invocation(callback_context)
+        if self.only_calls and not is_inside(invocation.branch, invocation.isolation_scope, self._sessions.only):
+            raise CallsDone
         name = callback_context.agent_name
         if (name, invocation.branch) in self._asked:
             return None

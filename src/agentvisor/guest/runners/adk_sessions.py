@@ -14,7 +14,7 @@ from agentvisor._adk.stored_session import SessionKey, StoredSession, prefix_of
 from agentvisor._adk.thread_store import ThreadStore
 from agentvisor.guest.runners.adk_json import has_parts
 from agentvisor.guest.runners.adk_questions import Question
-from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, is_result, only
+from agentvisor.guest.runners.adk_unfinished import CallsDone, Unfinished, is_inside, is_result, only
 from agentvisor.protocol.metadata import Json
 
 
@@ -40,7 +40,8 @@ class RunSessions(AgentVisorSessionService):
     async def append_event(self, session: Session, event: Event) -> Event:
         if self.goes_on and _is_told(event, session.events):
             return event
-        if self.only and not event.partial and not is_result(event):
+        is_part = is_result(event) or is_inside(event.branch, event.isolation_scope, self.only)
+        if self.only and not event.partial and not is_part:
             raise CallsDone
         self._seen = None
         stored = await super().append_event(session, event)

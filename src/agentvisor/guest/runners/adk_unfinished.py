@@ -43,10 +43,13 @@ def unfinished_calls(
     """
     invocations = {one.event.invocation_id for one in questions}
     answered = set(_answered(events))
-    settled = {*started, *answered, *_to_be_confirmed(events), *_opened(events)}
+    waiting = {id_ for one in questions for id_ in within(one.event)}
+    settled = {*started, *answered, *_to_be_confirmed(events), *waiting}
+    unsettled = {str(call.id) for event in events for call in event.get_function_calls()} - settled
     found: list[Unfinished] = []
     for at, event in enumerate(events):
-        if event.author == "user":
+        # What was called inside of a call is finished with that.
+        if event.author == "user" or unsettled.intersection(within(event)):
             continue
         calls = {call.id for call in event.get_function_calls() if call.id and call.name not in KINDS}
         if calls - settled and (event.invocation_id in invocations or _is_cut_short(events, at, answered & calls)):
@@ -77,6 +80,17 @@ def only(events: Sequence[Event], unfinished: Sequence[Unfinished]) -> list[Even
     return seen
 
 
+def within(event: Event) -> list[str]:
+    """The ids of the calls inside of which it is, where a tool has opened a branch or a scope."""
+    return [*run_ids(event.branch), *([event.isolation_scope] if event.isolation_scope else [])]
+
+
+def is_inside(branch: str | None, scope: str | None, unfinished: Sequence[Unfinished]) -> bool:
+    """Whether that is inside of one of these calls."""
+    inside = {*run_ids(branch), scope}
+    return any(inside & one.calls for one in unfinished)
+
+
 def is_result(event: Event) -> bool:
     """Whether it comes of a call: its result, or what its tool asks."""
     return bool(event.get_function_responses() or event.long_running_tool_ids)
@@ -101,11 +115,3 @@ def _to_be_confirmed(events: Sequence[Event]) -> Iterator[str]:
     """Calls that a person is or was asked about."""
     for event in events:
         yield from map(original_of, event.get_function_calls())
-
-
-def _opened(events: Sequence[Event]) -> Iterator[str]:
-    """Calls inside of which others were made: they end when those do."""
-    for event in events:
-        yield from run_ids(event.branch)
-        if event.isolation_scope:
-            yield event.isolation_scope

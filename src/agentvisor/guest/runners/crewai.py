@@ -24,7 +24,7 @@ from agentvisor._crewai.locks import keep_locks_in
 from agentvisor._crewai.overlay import Overlay
 from agentvisor._crewai.persistence import persist_on_thread, set_ledger
 from agentvisor._crewai.progress import KEY, from_json
-from agentvisor._crewai.replay import Replay
+from agentvisor._crewai.replay import Replay, install_inner
 from agentvisor._crewai.shown import Shown
 from agentvisor.client import waiting
 from agentvisor.client.socketpair import Channel
@@ -96,6 +96,7 @@ def _flow(flow: AnyFlow, ledger: Ledger, shown: Shown, task: AgentTask) -> _Work
     flow.checkpoint = False
     flow.stream = False
     Replay(flow, ledger, shown).install()
+    install_inner(flow, ledger, shown)
     given = cast("dict[str, object]", ledger.progress.inputs or {})
     # The id by which @persist finds the state again.
     inputs = {"id": task.thread_id, **given}
