@@ -116,23 +116,23 @@ async def test_a_run_that_is_followed_goes_on_when_its_host_is_killed_and_anothe
     [port] = free_ports(1)
     gate = tmp_path / "gate"
     host = await dev(tmp_path, temporal, port)
-    following = asyncio.create_task(
-        run_command("run", "waiting", "--thread", "followed", "--input", f'{{"gate": "{gate}"}}',
-                    "--url", f"http://127.0.0.1:{port}")
-    )  # fmt: skip
-    await until(gate.with_suffix(".started").exists)
-    answering = await answered(port, tmp_path / "other")
-    async with gateway(port) as url:
-        tail = await tailing(url)
-        host.send_signal(signal.SIGKILL)
-        await host.wait()
-        host = await dev(tmp_path, temporal, port)
-        gate.touch()
-        (tmp_path / "other").touch()
-        told, _ = await asyncio.wait_for(tail.communicate(), 60)
-    assert tail.returncode == 0
-    assert '"log": ["waited"]' in told.decode()
     try:
+        following = asyncio.create_task(
+            run_command("run", "waiting", "--thread", "followed", "--input", f'{{"gate": "{gate}"}}',
+                        "--url", f"http://127.0.0.1:{port}")
+        )  # fmt: skip
+        await until(gate.with_suffix(".started").exists)
+        answering = await answered(port, tmp_path / "other")
+        async with gateway(port) as url:
+            tail = await tailing(url)
+            host.send_signal(signal.SIGKILL)
+            await host.wait()
+            host = await dev(tmp_path, temporal, port)
+            gate.touch()
+            (tmp_path / "other").touch()
+            told, _ = await asyncio.wait_for(tail.communicate(), 60)
+        assert tail.returncode == 0
+        assert '"log": ["waited"]' in told.decode()
         ended = await asyncio.wait_for(following, 60)
         assert (ended.code, ended.err) == (0, "")
         assert 'wait {"log": ["waited"]}' in ended.out

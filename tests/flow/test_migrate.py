@@ -14,8 +14,10 @@ from tests.support.temporal import TemporalProcess
 from tests.support.waiting import until
 from tests.support.writing import numbers, put
 
-from agentvisor.core.errors import Unavailable
+from agentvisor.core.errors import Corrupt, Unavailable
 from agentvisor.core.thread import STATE_VERSION
+from agentvisor.host.codec.reading import check_readable
+from agentvisor.host.threads_migrate import Migration, migrate_all
 from agentvisor.host.workflow.thread import WORKFLOW
 from agentvisor.protocol.threads import thread_from_message
 from agentvisor.protocol.v1 import thread_pb2
@@ -58,6 +60,28 @@ async def test_a_host_leaves_a_thread_of_a_newer_version_to_a_newer_host(tempora
         description = await handle.describe()
         assert description.status is not None
         assert description.status.name == "RUNNING"
+
+
+async def test_what_somebody_has_started_by_hand_is_named_and_costs_no_other_thread(
+    temporal_process: TemporalProcess,
+) -> None:
+    async with engine_host(temporal_process.address, f"q-{uuid4().hex}", guests=ScriptedGuests(agent=writes)) as host:
+        by_hand = [
+            await host.client.start_workflow(WORKFLOW, given, id=new_thread(), task_queue="nobody's")
+            for given in ("a text", b"\xff")
+        ]
+        thread_id = new_thread()
+        await host.threads.wait_run(thread_id, await host.start_run(thread_id, "agent"))
+        with pytest.raises(Corrupt, match=f"{by_hand[0].id} has begun with something that is no state.*: delete it"):
+            await check_readable(host.client, by_hand[0].id)
+
+        async def all_are_told() -> bool:
+            outcomes = await migrate_all(host.client, everything=False)
+            return outcomes[Migration.DAMAGED] == 2 and outcomes[Migration.PRESENT] > 0
+
+        await until(all_are_told)
+        for one in by_hand:
+            await one.terminate()
 
 
 async def test_idle_threads_continue_as_new_and_lose_nothing(temporal_process: TemporalProcess) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import cast
 
+from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload, WorkflowExecution
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import (
@@ -122,7 +123,7 @@ async def _migrate(client: Client, kind: _Kind, workflow_id: str, run_id: str, *
         return Migration.GONE if error.status is RPCStatusCode.NOT_FOUND else Migration.SILENT
     except Sealed:
         return Migration.SEALED
-    except Corrupt:
+    except (Corrupt, DecodeError):
         return Migration.DAMAGED
     except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError):
         return Migration.SILENT

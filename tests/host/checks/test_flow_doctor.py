@@ -13,17 +13,20 @@ from uuid import uuid4
 import grpc
 import pytest
 from tests.cli.conftest import Ended, run_command
+from tests.support.encryption import encryption
 from tests.support.secure_cluster import SecureCluster, secure_cluster
 from tests.support.temporal import free_ports
 from tests.support.waiting import until
 
+from agentvisor.core.errors import Sealed
 from agentvisor.host.checks.data_folder import check_data_folder
 from agentvisor.host.checks.examine import NAMES, Examination
 from agentvisor.host.checks.finding import Finding, Verdict
 from agentvisor.host.checks.write import check_write
 from agentvisor.host.config import Config, load_config
-from agentvisor.host.temporal_client import connect
+from agentvisor.host.temporal_client import client_of, connect
 from agentvisor.host.temporal_server_ready import SEARCH_ATTRIBUTES
+from agentvisor.host.workflow.thread import WORKFLOW
 
 pytestmark = pytest.mark.flow
 
@@ -138,6 +141,33 @@ async def test_a_host_says_of_a_wrong_namespace_what_setup_says(project: Path, t
         )
         assert ended.code == 3
         assert "has no namespace 'nowhere': make it with `agentvisor setup --namespace-retention 7d`" in ended.err
+
+
+async def test_a_wrong_encryption_key_is_found_by_the_threads_that_are_there(project: Path, temporal: str) -> None:
+    queue = f"q-{uuid4().hex[:8]}"
+
+    def with_keys(*ids: str) -> Config:
+        config = config_of(project, temporal, temporal__task_queue=queue)
+        return config.model_copy(update={"encryption": encryption(*ids)})
+
+    async def finding(*ids: str) -> Finding:
+        return (await examined(with_keys(*ids), "namespace", "encryption"))["encryption"]
+
+    client = await client_of(with_keys("first"))
+    thread = await client.start_workflow(WORKFLOW, b"state", id=queue, task_queue=queue)
+
+    async def is_listed() -> bool:
+        return "the newest 1 threads" in (await finding("first")).seen
+
+    await until(is_listed)
+    assert (await finding("first")).verdict is Verdict.OK
+    assert "key second encrypts, second, first decrypt" in (await finding("second", "first")).seen
+    lost = await finding("second")
+    await thread.terminate()
+    assert (lost.verdict, lost.error) == (Verdict.FAILED, Sealed)
+    assert "1 of the newest 1 threads cannot be read here" in lost.seen
+    assert "'first', which this host does not have" in lost.seen
+    assert "agentvisor encryption-key used" in lost.advice
 
 
 async def test_missing_search_attributes_are_named_and_registered_by_setup(project: Path, temporal: str) -> None:

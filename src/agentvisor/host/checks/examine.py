@@ -14,6 +14,7 @@ from agentvisor.host.checks import (
     agents,
     connection,
     data_folder,
+    encryption,
     hosts,
     keys,
     limits,
@@ -112,6 +113,14 @@ class Examination:
         async for finding in write.check_write(self._config, self._client):
             yield finding
 
+    async def encryption(self) -> AsyncIterator[Finding]:
+        client = self._client
+        yield (
+            await encryption.check_encryption(self._config, client)
+            if client and self._described
+            else self._skipped(encryption.NAME)
+        )
+
     async def hosts(self) -> AsyncIterator[Finding]:
         client = self._client
         yield await hosts.check_hosts(self._config, client) if client and self._described else self._skipped(hosts.NAME)
@@ -138,6 +147,7 @@ _CHECKS: Mapping[str, Callable[[Examination], AsyncIterator[Finding]]] = Mapping
         attributes.NAME: Examination.search_attributes,
         limits.NAME: Examination.limits,
         write.NAME: Examination.write,
+        encryption.NAME: Examination.encryption,
         hosts.NAME: Examination.hosts,
         storage.NAME: Examination.storage,
         agents.NAME: Examination.agents,

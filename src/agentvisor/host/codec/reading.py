@@ -15,8 +15,10 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from agentvisor.core.errors import AgentVisorError
 from agentvisor.host.codec.client import of_workflow
 from agentvisor.host.codec.looks import Looks
+from agentvisor.host.codec.refused import Refused
 
 _TIMEOUT = timedelta(seconds=10)
 _SOON = 1.0
@@ -30,7 +32,14 @@ _looks: WeakKeyDictionary[Client, Looks] = WeakKeyDictionary()
 
 async def state_in(client: Client, workflow_id: str, started: WorkflowExecutionStartedEventAttributes) -> bytes:
     """What an execution began with; empty where it began with nothing. `Sealed`, `Corrupt`."""
-    argument: list[object] = await of_workflow(client, workflow_id).decode(started.input.payloads, [bytes])
+    try:
+        argument: list[object] = await of_workflow(client, workflow_id).decode(started.input.payloads, [bytes])
+    except AgentVisorError:
+        raise
+    except Exception as error:  # somebody has started it by hand: what a converter raises is any error
+        raise Refused.DAMAGED.corrupt(
+            f"{workflow_id} has begun with something that is no state of AgentVisor's: delete it ({error})"
+        ) from error
     state = argument[0] if argument else b""
     return state if isinstance(state, bytes) else b""
 
