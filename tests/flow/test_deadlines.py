@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 
 import httpx
 import pytest
@@ -131,8 +132,9 @@ def test_a_default_answer_for_which_there_is_no_room_says_so_and_what_is_overdue
     project.names = DESKS
     host = project.host({"AGENTVISOR_STORAGE_MAX_STATE": "60000"}, FOLDER=str(project.folder))
     desk, other = Desk(project, host), Desk(project, host)
-    asking(desk, "plain", deadline=3, on_deadline="answer", default_answer="no")
-    desk.client.threads.update(desk.id, metadata={"full": "x" * 60_000})
+    asking(desk, "plain", deadline=3, on_deadline="answer", default_answer="no " * 3_500)
+    filling = {"value": secrets.token_urlsafe(27_000)}
+    httpx.put(f"{host.url}/threads/{desk.id}/thread-state/full", json=filling).raise_for_status()
     asking(other, "graph", deadline=0.5, on_deadline="answer", default_answer="no")
     asking(Desk(project, host), "plain", deadline=0.5)
     until(lambda: desk.records() == [], seconds=30, pause=0.1)

@@ -68,6 +68,7 @@ OTHERS = {
     "count": "test_what_waits_is_ones_own",
     "shelf_of": "of values that were read already",
     "version": "a number, and a read of the thread follows it (thread_watch.py): test_flow_owners.py asks its routes",
+    "began_ms": "a time, of a thread that a search of one's own has found",
     "erase_expired": "asked by the thread's own workflow, with its owner",
     "attempt_ended": "a hint of this host's own attempts",
 }

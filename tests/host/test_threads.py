@@ -270,6 +270,7 @@ async def test_a_thread_whose_state_cannot_fit_fails_loudly_is_read_and_takes_no
     thread_id, queue = new_thread(), f"q-{uuid4().hex[:8]}"
     async with engine_host(temporal, queue, knobs=Knobs(compact_events=40)) as host:
         await host.call(thread_id, put(0, size=100_000))
+        await host.threads.update_metadata(thread_id, {"n": 0})
         small = Threads(host.client, _with_state(host, 50_000))
         host.guests.scripts["agent"] = completes
         host.live(thread_id).stopping.set()
